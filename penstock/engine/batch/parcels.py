@@ -63,7 +63,7 @@ class Arrivals:
         self._early: dict[tuple[Origin, int], tuple[int, int]] = {}
 
     def take(self, parcel: Parcel) -> Iterator[Parcel]:
-        """Take a parcel that has arrived, and return the parcels whose turn it is now."""
+        """Take a parcel that has arrived, and iterate over the parcels whose turn it is now."""
         if not self._awaited or (self._awaited[0], self._number) != (parcel.origin, parcel.number):
             self._keep(parcel)
             return
@@ -81,6 +81,7 @@ class Arrivals:
         return list(self._awaited)
 
     def close(self) -> None:
+        """Release the file of early parcels."""
         if self._file is not None:
             self._file.close()
 

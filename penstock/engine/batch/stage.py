@@ -28,7 +28,7 @@ MOST_RECORDS = 16_384
 MOST_RESULTS = 16
 """Number of payloads of results that are gathered."""
 UNLIMITED_MILLIS = 1 << 40
-"""The time limit of a source, which in effect has none.
+"""Milliseconds that a source may read at a time: in effect no limit.
 
 The number of records read at a time must not depend on speed.
 """

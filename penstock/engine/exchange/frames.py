@@ -1,5 +1,4 @@
-"""Frames: consecutive elements of a channel, which travel between slots as one pickled list with columns in Arrow's
-format.
+"""Frames: consecutive elements of a channel travel between slots as one pickled list, with columns in Arrow's format.
 
 Values of importable classes use plain pickle. Classes that a program defined in its main script are made importable in
 the slots (see `main_classes.adopt_classes`). For values of classes defined inside functions, a frame falls back to

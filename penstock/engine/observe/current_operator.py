@@ -1,4 +1,4 @@
-"""Which operator is at work: found on the stack when somebody asks, so that records pay nothing for it."""
+"""The operator at work. It is found on the stack on demand, so that records pay nothing for it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock.engine.operators.operator import Operator
 
 
 def operator_of(frame: FrameType) -> Operator | None:
-    """The operator whose method this frame runs, if it is one that has been opened."""
+    """Return the operator whose method this frame runs, if it has been opened."""
     code = frame.f_code
-    # Only methods are looked at, and only their first argument: `f_locals` is dear.
+    # Look only at methods, and only at their first argument: `f_locals` is expensive.
     if not code.co_argcount or code.co_varnames[0] != "self":
         return None
     found = frame.f_locals.get("self")
@@ -20,7 +20,7 @@ def operator_of(frame: FrameType) -> Operator | None:
 
 
 def innermost(frame: FrameType | None) -> Operator | None:
-    """The operator that is at work in this frame: a later one of a chain rather than the one that called it."""
+    """Return the operator at work in this frame: a later one of a chain rather than the one that called it."""
     while frame is not None:
         operator = operator_of(frame)
         if operator is not None:
@@ -30,12 +30,13 @@ def innermost(frame: FrameType | None) -> Operator | None:
 
 
 def origin_here() -> Origin | None:
-    """Where in a job the calling thread is; None if it is not inside an operator."""
+    """Return the place of the calling thread in a job, or None if it is not inside an operator."""
     operator = innermost(sys._getframe(1))
     return None if operator is None else origin_of(operator)
 
 
 def origin_of(operator: Operator) -> Origin:
+    """Return the place of an operator in its job."""
     context = operator.context
     return Origin(
         context.job_id,

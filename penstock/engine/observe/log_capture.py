@@ -1,4 +1,4 @@
-"""Takes what functions log in a slot's process, within limits, and hands it on to the driver."""
+"""The capture of log lines of functions in the process of a slot. It sends them, within limits, to the driver."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ CUT = " … (cut off)"
 
 
 class LogCapture(logging.Handler):
-    """Stands at the root logger. What is above the limits is counted, and told when there is room again.
+    """A handler of the root logger.
+
+    It counts the lines above the limits, and reports their number when there is room again.
 
     Errors always pass: they are what somebody will look for.
     """
 
     def __init__(self, origin: Origin, settings: LogSettings, send: Callable[[Line], bool]) -> None:
-        """`origin` is the slot's; `send` must not block, and tells whether it has taken the line."""
+        """Create the handler.
+
+        `origin` is that of the slot. `send` must not block, and returns whether it has taken the line.
+        """
         super().__init__()
         self._origin = origin
         self._length = settings.line_length
@@ -40,10 +45,14 @@ class LogCapture(logging.Handler):
         self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Send a record to the driver, unless this thread is already making a line.
+
+        A process that the function has forked does not send.
+        """
         if getattr(self._busy, "emits", False):
-            return  # what is logged while a line is made would have no end
+            return  # lines logged while a line is made would have no end
         if os.getpid() != self._process:
-            # A process that the function has forked: the link is not its own.
+            # The function has forked this process, and the link belongs to the parent.
             if logging.lastResort is not None:
                 logging.lastResort.handle(record)
             return
@@ -51,7 +60,7 @@ class LogCapture(logging.Handler):
         try:
             self._take(record)
         except Exception:
-            self._left_out += 1  # a function must not fail because of what it logs
+            self._left_out += 1  # a function must not fail because of its log lines
         finally:
             self._busy.emits = False
 
@@ -89,7 +98,7 @@ class LogCapture(logging.Handler):
 
 
 def capture(index: int, deployment: Deployment, send: Callable[[Line], bool]) -> None:
-    """From now on what is logged in this process goes to `send`, at the levels that the job was given."""
+    """Send everything that is logged in this process to `send`, from now on, at the levels of the job."""
     settings = deployment.logs
     if settings is None:
         return
@@ -101,7 +110,7 @@ def capture(index: int, deployment: Deployment, send: Callable[[Line], bool]) ->
 
 @contextmanager
 def captured(index: int, deployment: Deployment, send: Callable[[Line], bool]) -> Iterator[None]:
-    """The same for a time, in a process that goes on to other work."""
+    """Capture logs for the time of a context, in a process that goes on to other work."""
     root, before = logging.getLogger(), current()
     handlers = root.handlers[:]
     capture(index, deployment, send)

@@ -1,4 +1,4 @@
-"""Everything that a slot counts and measures, and what of it is new since the last report."""
+"""All counts and measurements of a slot, and the changes since the last report."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penstock.metrics.metric import Described
 from penstock.metrics.process_metrics import Usage
 
 OF_THE_JOB = ""
-"""In place of an operator's uid: the group of metrics that belong to none."""
+"""Stands for the uid of an operator in the group of metrics that belong to none."""
 
 
 class Measures:
-    """The metrics of users, connectors and the engine in one slot. What did not change is not reported again."""
+    """The metrics of users, connectors and the engine in one slot. Unchanged metrics are not reported again."""
 
     def __init__(self, plan: Plan, index: int, settings: MeasuringSettings) -> None:
         self._index = index
@@ -35,43 +35,46 @@ class Measures:
         self._described = 0
 
     def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
-        """What an operator writes into in place of this receiver; `aged` if the age of records is to be told, too."""
+        """Return a receiver that counts the records for this one.
+
+        With `aged`, it also remembers the event time of records, so that their age can be measured.
+        """
         return (
             receiver if self.tallies is None else self.tallies.count_output(node, tag, receiver, aged and tag is None)
         )
 
     def add_arrivals(self, edge: int, records: int) -> None:
-        """Records came over an exchange."""
+        """Count records that came over an exchange."""
         if self.tallies is not None:
             self.tallies.arrived[edge] += records
 
     def latencies(self, node: Node) -> Latencies | None:
-        """Where an operator notes the latency markers that come to it; None if there are none."""
+        """Return the histograms for the latency markers of an operator, or None if it records none."""
         if not self._latency or node.kind == "source":
             return None
         settings, job = self._settings, self.metrics.add_group(OF_THE_JOB)
         return Latencies(job, node.uid, self._index, settings.latency_granularity, settings.latency_history)
 
     def markers(self, node: Node) -> Markers | None:
-        """When a source sends latency markers; None if it sends none."""
+        """Return the schedule of latency markers of a source, or None if it sends none."""
         if not self._latency or node.kind != "source":
             return None
         return Markers(node.uid, self._index, self._settings.latency_interval)
 
     def changes(self) -> dict[str, Any]:
-        """The metrics of users and connectors that show something new. A gauge is user code, and may fail."""
+        """Return the changed metrics of users and connectors. A gauge is user code, and may fail."""
         return self.metrics.changes(self._told)
 
     def new_descriptions(self) -> dict[str, Described]:
-        """What all metrics are, if there are new ones since the last call."""
+        """Return the descriptions of all metrics if there are new ones since the last call."""
         known, self._described = self._described, len(self.metrics.described)
         return dict(self.metrics.described) if self._described != known else {}
 
     def operators(self, nodes: Sequence[Node], gates: Mapping[int, Watermarked]) -> dict[str, Told]:
-        """The figures of operators that changed. The gates are what is in front of them, by node."""
+        """Return the changed figures of operators. `gates` are the gates in front of them, by node."""
         return {} if self.tallies is None else self.tallies.changes(nodes, gates)
 
     def usage(self, tables: Tables) -> dict[str, float | int]:
-        """Processor time and memory of this process, and what its database says of itself, every now and then."""
+        """Return, every now and then, processor time and memory of this process, and the figures of its database."""
         found = {} if self._usage is None else self._usage.look()
         return {**found, **tables.figures(self._settings.rocksdb)} if found else found

@@ -1,8 +1,7 @@
-"""Sampling profiles of this process: where its threads are, looked at from a thread of its own.
+"""Sampling profiles of this process: a thread of its own looks at the stacks of the other threads.
 
-Python's own frames are enough for that: no debugger's right is needed, as py-spy would need it in most containers, and
-the operator that a frame belongs to is known. What happens inside a library's native code is seen as the Python line
-that called it.
+Python's own frames are enough for that. They need no debugger's right, which py-spy would need in most containers, and
+they tell the operator at work. Time inside the native code of a library counts for the Python line that called it.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from types import FrameType
 from penstock.engine.observe.current_operator import operator_of
 
 WAITING = ""
-"""In place of an operator's uid: no operator was at work."""
+"""Stands for the uid of an operator when none is at work."""
 _MOST_STACKS = 5_000
 
 
 @dataclass(frozen=True)
 class ProfileOrder:
-    """How to look: so many times, with so much time in between, and so many frames deep."""
+    """The settings of a profile: number of samples, milliseconds between them, and depth of the stacks."""
 
     samples: int = 100
     millis: int = 50
@@ -31,24 +30,25 @@ class ProfileOrder:
 
     @property
     def seconds(self) -> float:
+        """The length of the profile in seconds."""
         return self.samples * self.millis / 1000
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A stack, and how often it was seen."""
+    """A stack, and the number of times it was seen."""
 
     uid: str
-    """Of the operator that was at work."""
+    """The uid of the operator at work."""
     subtask: int
     on_cpu: bool
     frames: tuple[str, ...]
-    """Outermost first; from the first operator on."""
+    """Frames from the first operator on, outermost first."""
     count: int
 
 
 def profile(order: ProfileOrder, slot: int | None = None, driving: int | None = None) -> list[Seen]:
-    """Look at all threads of this process. `driving` is the thread that runs the slot, which may also wait."""
+    """Sample all threads of this process. `driving` is the thread that runs the slot, which may also wait."""
     found: Counter[tuple[str, int, bool, tuple[str, ...]]] = Counter()
     clocks = _CpuClocks()
     own = threading.get_ident()
@@ -64,12 +64,15 @@ def profile(order: ProfileOrder, slot: int | None = None, driving: int | None = 
                 if seen is not None:
                     uid, subtask, stack = seen
                     found[uid, subtask, busy.get(thread, True), stack] += 1
-        del frame  # it would keep alive what the thread has at hand
+        del frame  # it would keep the objects of the thread alive
     return [Seen(*key, count) for key, count in found.items()]
 
 
 def _stack_at_work(frame: FrameType, depth: int) -> tuple[str, int, tuple[str, ...]] | None:
-    """The operator at work, and the frames from the first operator that works for it on; None if there is none."""
+    """Return the uid and subtask of the operator at work, and the frames from the first operator on.
+
+    The result is None if no operator is at work.
+    """
     names: list[str] = []
     uid, subtask, end = "", 0, 0
     here: FrameType | None = frame
@@ -93,20 +96,23 @@ def _innermost_first(frame: FrameType, depth: int) -> tuple[str, ...]:
 
 
 def _name(frame: FrameType) -> str:
-    """Such as `my_module.Enrich.process_element:42`."""
+    """Return the name of a frame, such as `my_module.Enrich.process_element:42`."""
     module = frame.f_globals.get("__name__", "?")
     return f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}"
 
 
 class _CpuClocks:
-    """Which threads have worked since the last look, and not only waited."""
+    """Tells which threads have worked since the last look, and not only waited."""
 
     def __init__(self) -> None:
         self._spent: dict[int, int] = {}
         self._read = time.monotonic_ns()
 
     def read(self) -> dict[int, bool]:
-        """By thread: whether it was on a CPU for more than half of the time; empty where the system does not tell."""
+        """Return, by thread, whether it was on a CPU for more than half of the time.
+
+        The result is empty where the system does not tell.
+        """
         now = time.monotonic_ns()
         passed, self._read = now - self._read, now
         spent = {thread.ident or 0: _cpu_nanos(thread.native_id) for thread in threading.enumerate()}
@@ -117,7 +123,7 @@ class _CpuClocks:
 
 
 def _cpu_nanos(native_id: int | None) -> int | None:
-    """CPU time of a thread as Linux tells it.
+    """Return the CPU time of a thread in nanoseconds, from Linux.
 
     A thread's own clock would do as well, but asking for that of a thread that has just ended crashes the process.
     """

@@ -1,4 +1,4 @@
-"""Built-in metrics of slots: counters as the slots report them, and rates over the last seconds."""
+"""The built-in metrics of slots: counters from their reports, and rates over the last seconds."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from penstock.engine.observe.system_metrics import LOWEST_WATERMARK
 from penstock.engine.observe.tallies import OperatorFigures
 
 SPAN_SECONDS = 5.0
-"""Over how long a rate is taken, at least; a slot that has not been open for so long is taken as a whole."""
+"""The shortest span of a rate, in seconds. For a slot that is younger, the span is its whole life."""
 
 NOTHING_YET = OperatorFigures()
 
 
 class Measured(NamedTuple):
-    """What slots had counted at one moment."""
+    """The counters of slots at one moment."""
 
     chains: Mapping[tuple[int, str], Figures]
-    """By slot and uid of a chain's first operator."""
+    """Figures by (slot, uid of the first operator of a chain)."""
     operators: Mapping[tuple[int, str], OperatorFigures]
-    """By slot and uid."""
+    """Figures by (slot, uid)."""
 
 
 class Rates:
-    """Remembers what slots had done some seconds ago. May be asked from any thread."""
+    """Remembers the counters of slots some seconds ago. Any thread may ask it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Rates:
         self._sorted: tuple[Sequence[Report], Measured] = ((), self._newer)
 
     def metrics(self, reports: Sequence[Report]) -> dict[int, dict[str, float | int]]:
-        """For every slot: its built-in metrics, under names that begin with the uid of a chain's first operator."""
+        """Return the built-in metrics of every slot. Names begin with the uid of the first operator of a chain."""
         now, before = self._look(reports)
         named: dict[int, dict[str, float | int]] = {report.slot: {} for report in reports}
         for (slot, uid), figures in now.chains.items():
@@ -47,7 +47,7 @@ class Rates:
         return named
 
     def operators(self, reports: Sequence[Report], taken: int) -> dict[int, dict[str, dict[str, Any]]]:
-        """For every slot, by uid: the built-in metrics of each operator at a time in milliseconds."""
+        """Return the built-in metrics of every slot and uid, at a time in milliseconds."""
         now, before = self._look(reports)
         ages = {slot: figures.since for (slot, _), figures in now.chains.items()}
         earlier = {slot: figures.since for (slot, _), figures in before.chains.items()}
@@ -60,7 +60,7 @@ class Rates:
         return found
 
     def _look(self, reports: Sequence[Report]) -> tuple[Measured, Measured]:
-        """What is measured now, and what was some seconds ago. The reports of the last look are not sorted again."""
+        """Return the counters of now and of some seconds ago. The reports of the last look are not sorted again."""
         with self._lock:
             if reports is self._sorted[0] and reports:
                 return self._sorted[1], self._older
@@ -85,7 +85,7 @@ def _counts(values: tuple[Any, ...]) -> OperatorFigures:
 
 
 def operator_metrics(now: OperatorFigures, before: OperatorFigures, seconds: float, taken: int) -> dict[str, Any]:
-    """The built-in metrics of one operator in one slot, at a time in milliseconds."""
+    """Return the built-in metrics of one operator in one slot, at a time in milliseconds."""
     found: dict[str, Any] = {
         "numRecordsIn": now.records_in,
         "numRecordsOut": now.records_out,
@@ -99,7 +99,7 @@ def operator_metrics(now: OperatorFigures, before: OperatorFigures, seconds: flo
     if now.input_watermark is None:
         found["sourceIdleTime"] = max(0, taken - now.emitted)
     if now.event_time is not None and now.event_time > LOWEST_WATERMARK:
-        # What a reader fetches, it emits in the same call: the two moments are one.
+        # A reader emits records in the call that fetches them, so both moments are the same.
         found["currentEmitEventTimeLag"] = found["currentFetchEventTimeLag"] = now.emitted - now.event_time
     return found
 

@@ -1,4 +1,4 @@
-"""What a slot has done since it was opened: records and bytes of every chain, and the time of every stage."""
+"""The activity of a slot since it was opened: records and bytes of every chain, and the time of every stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.graph.plan import Plan
 
 
 class Traffic:
-    """How many records and bytes went one way."""
+    """The number of records and bytes in one direction."""
 
     __slots__ = ("bytes", "records")
 
@@ -20,7 +20,7 @@ class Traffic:
 
 
 class Figures(NamedTuple):
-    """One subtask of a chain, counted since its slot was opened. Times are in seconds."""
+    """The counters of one subtask of a chain since its slot was opened. Times are in seconds."""
 
     records_in: int = 0
     bytes_in: int = 0
@@ -28,9 +28,9 @@ class Figures(NamedTuple):
     bytes_out: int = 0
     busy: float = 0.0
     held: float = 0.0
-    """How long it could have read more, but what follows was at work."""
+    """Seconds in which it could have read more, while operators after it were at work."""
     since: float = 0.0
-    """How long the slot has been open."""
+    """Seconds since the slot was opened."""
 
 
 class Sending(Protocol):
@@ -42,14 +42,14 @@ class Sending(Protocol):
 
 
 class Activity:
-    """The counters of a slot. Chains are known by the uid of their first operator."""
+    """The counters of a slot. The uid of its first operator stands for a chain."""
 
     def __init__(self, plan: Plan, index: int) -> None:
         self._opened = time.monotonic()
         self._firsts = {node.chain: node for node in reversed(plan.nodes) if index < node.parallelism}
         self.received = {chain: Traffic() for chain in self._firsts}
         self.sent = {chain: Traffic() for chain in self._firsts}
-        """Only what goes to another chain without an exchange; writers count the rest."""
+        """Traffic to another chain without an exchange. Writers count the rest."""
         self._writers: dict[int, list[Sending]] = {chain: [] for chain in self._firsts}
         self._busy = [0.0] * plan.stages
         self._held = [0.0] * plan.stages
@@ -57,19 +57,20 @@ class Activity:
         self._now_busy = [0.0] * plan.stages
 
     def add_writer(self, chain: int, writer: Sending) -> None:
-        """Count what a chain sends through a writer."""
+        """Count the records that a chain sends through a writer."""
         self._writers[chain].append(writer)
 
     def begin_epoch(self) -> None:
+        """Start to measure an epoch."""
         self._began = time.monotonic()
         self._now_busy = [0.0] * len(self._busy)
 
     def add_work(self, stage: int, seconds: float) -> None:
-        """A stage was at work for so long in this epoch."""
+        """Add seconds of work of a stage in this epoch."""
         self._now_busy[stage] += seconds
 
     def end_epoch(self, backlog: bool) -> None:
-        """With a backlog, a stage had more to do whenever it was not at work itself."""
+        """Add the times of the epoch. With a backlog, a stage had more to do whenever it was not at work itself."""
         whole = time.monotonic() - self._began
         for stage, seconds in enumerate(self._now_busy):
             self._busy[stage] += seconds
@@ -77,7 +78,10 @@ class Activity:
                 self._held[stage] += max(0.0, whole - seconds)
 
     def figures(self) -> dict[str, tuple[float, ...]]:
-        """By the uid of a chain's first operator: the values of Figures, as a plain tuple, which is pickled faster."""
+        """Return the values of Figures, by the uid of the first operator of a chain.
+
+        They are plain tuples, which are pickled faster.
+        """
         since = time.monotonic() - self._opened
         figures: dict[str, tuple[float, ...]] = {}
         for chain, first in self._firsts.items():
@@ -91,7 +95,7 @@ class Activity:
 
 
 class Counted:
-    """Counts what goes from one chain to the next inside a stage."""
+    """Counts the records from one chain to the next inside a stage."""
 
     def __init__(self, receiver: Receiver, sent: Traffic, received: Traffic) -> None:
         self._chunk = receiver.chunk

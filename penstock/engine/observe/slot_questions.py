@@ -1,4 +1,4 @@
-"""What a slot can be asked while it works."""
+"""The questions that a slot answers while it works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.observe.profiling import ProfileOrder, profile
 
 @dataclass(frozen=True)
 class SetLevels:
-    """Give loggers of the slot's process other levels."""
+    """The order to give loggers of the slot's process other levels."""
 
     levels: Levels
 
@@ -20,7 +20,7 @@ Question = SetLevels | ProfileOrder
 
 
 def answer(question: Question, slot: int | None = None, driving: int | None = None) -> Any:
-    """None, or what was seen. `driving` is the thread that runs the slot."""
+    """Answer a question: with the profile, or with None. `driving` is the thread that runs the slot."""
     if isinstance(question, SetLevels):
         apply(question.levels)
         return None

@@ -1,4 +1,4 @@
-"""Where the threads of processes are: of this one, and of slots by what `faulthandler` tells of them."""
+"""The stacks of threads: those of this process, and those of slots in the output of `faulthandler`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
 def own_threads() -> list[tuple[str, str]]:
-    """The names and stacks of the threads of this process, the main thread first."""
+    """Return the names and stacks of the threads of this process, the main thread first."""
     frames, main = sys._current_frames(), threading.main_thread()
     threads = sorted(threading.enumerate(), key=lambda thread: (thread is not main, thread.name))
     running = [(one, frames.get(one.ident or 0)) for one in threads]
@@ -26,8 +26,10 @@ def _stack(thread: threading.Thread, frame: FrameType) -> str:
 
 
 def threads_in(text: str) -> list[tuple[str, str]]:
-    """The same of another process, whose threads have no names: the main thread, which was begun first, comes last in
-    the text."""
+    """Return the names and stacks of the threads in a text of `faulthandler`.
+
+    Threads have no names there. The main thread, which began first, comes last in the text.
+    """
     parts = _THREAD.split(text)[1:]
     found = list(zip(parts[::2], parts[1::2], strict=True))[::-1]
     names = ["main" if number == 0 else address for number, (address, _) in enumerate(found)]
@@ -38,5 +40,5 @@ def threads_in(text: str) -> list[tuple[str, str]]:
 
 
 def _format_stack(title: str, called: list[tuple[str, str, int]]) -> str:
-    """In the form of Java's thread dumps."""
+    """Format a stack in the form of Java's thread dumps."""
     return "\n".join([title, *(f"\tat {name} ({file}:{line})" for name, file, line in called), ""])

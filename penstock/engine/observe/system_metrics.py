@@ -1,4 +1,4 @@
-"""The metrics that the engine keeps by itself: their names, which are Flink's, and what each of them is."""
+"""The engine's own metrics: their names, which are Flink's, and their descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK_METRICS = (
     "accumulateIdleTimeMs",
     "accumulateBackPressuredTimeMs",
 )
-"""What a subtask has as a whole; in a slot's report they bear the uid of the first operator of the chain."""
+"""The metrics of a whole subtask. In a slot's report they bear the uid of the first operator of the chain."""
 
 _COUNTERS = {
     "numRecordsIn": "Records that came in since the attempt began.",
@@ -55,11 +55,14 @@ READINGS = {
     METER: ("count", "rate"),
     HISTOGRAM: ("count", "min", "max", "mean", "stddev", *QUANTILES),
 }
-"""By kind of metric: the names of its readings, of which some may be missing; they follow its own name after a dot."""
+"""The names of the readings of each kind of metric.
+
+Some readings may be missing. The names follow the name of the metric after a dot.
+"""
 
 
 def kind_of(name: str) -> tuple[str, str]:
-    """What a metric of this name is, and what it says."""
+    """Return the kind and the description of a metric of this name."""
     for kind, table in ((COUNTER, _COUNTERS), (METER, _METERS), (GAUGE, _GAUGES)):
         if name in table:
             return kind, table[name]

@@ -1,4 +1,4 @@
-"""How many records go into and out of every operator of a slot. Counting costs a chunk, not a record."""
+"""The number of records into and out of every operator of a slot. Counting costs time per chunk, not per record."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from penstock.graph.plan import Node, Plan
 
 
 class OperatorFigures(NamedTuple):
-    """One operator in one slot, counted since the slot was opened. Times are in milliseconds since 1970."""
+    """The counters of one operator in one slot since the slot was opened. Times are in milliseconds since 1970."""
 
     records_in: int = 0
     records_out: int = 0
     input_watermark: int | None = None
-    """None for a source, which has no input."""
+    """The watermark at the input; None for a source, which has no input."""
     emitted: int | None = None
-    """Of a source, or where records get their event time: when it last emitted something."""
+    """The time of the last output of a source, or of an operator that gives records their event time."""
     event_time: int | None = None
-    """Of such an operator: the event time of what it emitted then; None if it is not known."""
+    """The event time of that output; None if it is not known."""
 
 
 Told = tuple[int | None, ...]
-"""Values of OperatorFigures."""
+"""The values of OperatorFigures."""
 
 
 class Watermarked(Protocol):
-    """What is in front of an operator and knows how far event time has come there."""
+    """The gate of an operator, which knows its event time."""
 
     watermark: int
 
 
 class Tally:
-    """Counts what goes through one output."""
+    """Counts the records of one output."""
 
     def __init__(self, receiver: Receiver) -> None:
         self.records = 0
@@ -51,7 +51,7 @@ class Tally:
 
 
 class AgedTally(Tally):
-    """Counts what is emitted, and remembers when that was and the last chunk, until someone asks."""
+    """Counts emitted records, and remembers the last chunk and its time until `settle`."""
 
     emitted: int | None = None
     event_time: int | None = None
@@ -64,14 +64,17 @@ class AgedTally(Tally):
         self._chunk(chunk)
 
     def settle(self) -> None:
-        """Find out the event time of the last record; once for an epoch, since it may be in columns."""
+        """Find out the event time of the last record.
+
+        This happens once per epoch, since the record may be in columns.
+        """
         last, self._last = self._last, None
         if last is not None and len(last):
             self.event_time = last.columns.latest() if last.columns is not None else (last.timestamps or (None,))[-1]
 
 
 class _Counted:
-    """What is asked about one operator at the end of every epoch."""
+    """The counters of one operator, which are read at the end of every epoch."""
 
     __slots__ = ("aged", "edges", "entered", "gate", "sent", "told", "uid")
 
@@ -81,12 +84,15 @@ class _Counted:
         self.sent = sent
         self.aged = next((tally for tally in sent if isinstance(tally, AgedTally)), None)
         self.entered: list[Tally] = []
-        """Outputs in the same slot that end here: what was sent has arrived."""
+        """Outputs of other operators in the same slot that end here: sent records have arrived."""
         self.edges: list[int] = []
         self.told: Told = ()
 
     def figures(self, arrived: Mapping[int, int]) -> Told:
-        """The values of OperatorFigures. Idle epochs come here, too: loops are the quickest for one or two items."""
+        """Return the values of OperatorFigures.
+
+        This also runs in idle epochs, and loops are the quickest for one or two items.
+        """
         sent = entered = 0
         for tally in self.sent:
             sent += tally.records
@@ -107,19 +113,25 @@ class Tallies:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._sent: dict[tuple[int, str | None], Tally] = {}
-        """By operator and side output."""
+        """Tallies by operator and side output."""
         self.arrived: Counter[int] = Counter()
-        """By edge: what came over an exchange."""
+        """Number of records that came over an exchange, by edge."""
         self._operators: list[_Counted] = []
 
     def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
-        """A receiver that counts what an operator sends to this one; `aged` if it is also asked how old that is."""
+        """Return a receiver that counts the records of an operator for this one.
+
+        With `aged`, it can also tell their age.
+        """
         kind = AgedTally if aged else Tally
         tally = self._sent[node.id, tag] = kind(receiver)
         return tally
 
     def changes(self, nodes: Sequence[Node], gates: Mapping[int, Watermarked]) -> dict[str, Told]:
-        """By uid: the figures that differ from those of the last call, as plain tuples, which are pickled faster."""
+        """Return the figures that have changed since the last call, by uid.
+
+        They are plain tuples, which are pickled faster.
+        """
         if not self._operators:
             self._operators = [self._counters_of(node, gates.get(node.id)) for node in nodes]
         changed = {}

@@ -1,1 +1,1 @@
-"""Elements that flow between operators: chunks of rows or columns, watermarks, latency markers, and failures."""
+"""The elements that flow between operators: chunks of rows or columns, watermarks, latency markers, and failures."""

@@ -29,38 +29,41 @@ Array = Any
 
 
 class Keys(NamedTuple):
-    """The keys of some rows."""
+    """The keys of some rows. `distinct` holds each key once."""
 
     distinct: Sequence[Any]
     which: Array
-    """For each row, which of them it has."""
+    """The position of each row's key in `distinct`."""
 
     def codes(self) -> Any:
-        """For each row, which of them it has, as a numpy array."""
+        """Return the position of each row's key in `distinct`, as a numpy array."""
         return self.which.to_numpy(zero_copy_only=False)
 
     def spread(self, of_distinct: list[int]) -> Array:
-        """For each row, the entry of this list that belongs to the key of the row."""
+        """Return, for each row, the entry of this list that belongs to its key."""
         return pyarrow().array(of_distinct).take(self.which)
 
 
 class Columns:
-    """A record batch that is never changed, the timestamps of its rows, and their declared type.
+    """A record batch that never changes, the timestamps of its rows, and their declared type.
 
-    When rows are needed, they are Rows with the names of the columns.
+    Its rows are Rows with the names of the columns; they are made on demand.
     """
 
     __slots__ = ("batch", "row_type", "times")
 
     def __init__(self, batch: RecordBatch, times: Array | None = None, row_type: RowTypeInfo | None = None) -> None:
-        """`times` are 64-bit milliseconds, null for a row without a timestamp; None if no row has one."""
+        """Create columns.
+
+        `times` are 64-bit milliseconds, null for a row without a timestamp. They are None if no row has one.
+        """
         self.batch = batch
         self.times = times
         self.row_type = row_type
 
     @classmethod
     def of_rows(cls, rows: Values, timestamps: Timestamps, row_type: RowTypeInfo) -> Columns:
-        """Columns of values that fit a row type. Rows that retract others have no such form."""
+        """Turn values that fit a row type into columns. Rows that retract others have no such form."""
         from penstock.formats.arrow_types import converted, to_arrow
 
         arrow = pyarrow()
@@ -80,34 +83,38 @@ class Columns:
 
     # --- as rows ---
     def rows(self) -> list[Row]:
-        """The rows, in their declared form if one is declared."""
+        """Return the rows, in their declared form if one is declared."""
         return _rows(self.batch, self.row_type)
 
     def timestamps(self) -> Timestamps:
+        """Return the timestamps of the rows, or None if no row has one."""
         if self.times is None or self.times.null_count == len(self.times):
             return None
         stamps: list[int | None] = self.times.to_pylist()
         return stamps
 
     def is_timed(self) -> bool:
-        """Whether every row has a timestamp."""
+        """Return True if every row has a timestamp."""
         return self.times is not None and not self.times.null_count
 
     def stamp_from(self, field: int | str) -> Columns | None:
-        """The same rows with the moments in a column as timestamps; None if it is no column of moments, or has gaps."""
+        """Return the same rows with the moments in a column as timestamps.
+
+        The result is None if the column is missing, holds no moments, or has gaps.
+        """
         index = self.column_at(field)
         times = None if index is None else _millis_in(self.batch.column(index))
         return None if times is None else Columns(self.batch, times, self.row_type)
 
     def latest(self) -> int | None:
-        """The latest timestamp; None if there is a row without one."""
+        """Return the latest timestamp, or None if a row has none."""
         if not self.is_timed():
             return None
         latest: int = pyarrow("pyarrow.compute").max(self.times).as_py()
         return latest
 
     def in_form_of(self, declared: TypeInformation) -> Columns | None:
-        """The same columns, whose rows have the form of a type; None if it is not a type of these columns."""
+        """Return the same columns with rows in the form of a type, or None if it is not a type of these columns."""
         if declared == self.row_type:
             return self
         if not isinstance(declared, RowTypeInfo) or declared.get_field_names() != self.batch.schema.names:
@@ -119,7 +126,10 @@ class Columns:
         return Columns(self.batch, self.times, declared)
 
     def in_types_of(self, declared: RowTypeInfo) -> Columns:
-        """The same columns with the Arrow types of a declared type; SchemaMismatch if a value could be lost."""
+        """Return the same columns with the Arrow types of a declared type.
+
+        Raise SchemaMismatch if a value could be lost.
+        """
         from penstock.formats.arrow_types import cast_as, readable_as
 
         arrow, batch, schema = pyarrow(), self.batch, _schema_of(declared)
@@ -134,7 +144,7 @@ class Columns:
         return Columns(arrow.RecordBatch.from_arrays(arrays, schema=schema), self.times, declared)
 
     def own_row_type(self) -> RowTypeInfo:
-        """The declared type of the rows, or the type that the columns say."""
+        """Return the declared type of the rows, or the type that follows from the columns."""
         return _type_in(self.batch.schema) if self.row_type is None else self.row_type
 
     def require_rows(self) -> None:
@@ -143,26 +153,26 @@ class Columns:
 
     # --- parts ---
     def take(self, positions: Array) -> Columns:
-        """The rows at these positions."""
+        """Return the rows at these positions."""
         times = None if self.times is None else self.times.take(positions)
         return Columns(self.batch.take(positions), times, self.row_type)
 
     def filter(self, mask: Array) -> Columns:
-        """The rows for which the mask is true."""
+        """Return the rows for which the mask is true."""
         times = None if self.times is None else self.times.filter(mask)
         return Columns(self.batch.filter(mask), times, self.row_type)
 
     def slice(self, first: int, count: int) -> Columns:
-        """Neighbouring rows, without copying them."""
+        """Return neighbouring rows without copying them."""
         times = None if self.times is None else self.times.slice(first, count)
         return Columns(self.batch.slice(first, count), times, self.row_type)
 
     def with_batch(self, batch: RecordBatch) -> Columns:
-        """Other columns for the same rows."""
+        """Return other columns for the same rows."""
         return Columns(batch, self.times)
 
     def scatter(self, targets: Sequence[int] | Array) -> Iterator[tuple[int, Columns]]:
-        """For each target that a row has: the target, and its rows in their order."""
+        """Iterate over (target, its rows in their order) for each target that a row has."""
         compute, targets = pyarrow("pyarrow.compute"), pyarrow().array(targets)
         found = sorted(compute.value_counts(targets).to_pylist(), key=lambda counted: counted["values"])
         if len(found) == 1:
@@ -175,7 +185,7 @@ class Columns:
 
     # --- keys ---
     def keys(self, selector: Callable[[Any], Any]) -> Keys | None:
-        """The keys of the rows; None if the selector does not name columns."""
+        """Return the keys of the rows, or None if the selector does not name columns."""
         if isinstance(selector, ColumnKeys):
             return _together([_encode_keys(self.batch.column(index)) for index in selector.positions], len(self))
         if isinstance(selector, SeveralKeys):
@@ -186,7 +196,10 @@ class Columns:
         return None if index is None else self._keys_in(index)
 
     def key_hashes(self, selector: Callable[[Any], Any]) -> Any | None:
-        """The stable hash of each row's key, as a numpy array; None if the selector names no columns of a table."""
+        """Return the stable hash of each row's key, as a numpy array.
+
+        The result is None if the selector names no columns of a table.
+        """
         if not isinstance(selector, ColumnKeys) or not selector.positions:
             return None
         hashes = [_hashes(self.batch.column(index)) for index in selector.positions]
@@ -204,13 +217,13 @@ class Columns:
         return None if index is None or _is_encoded(self.batch.schema.field(index).type) else index
 
     def column_at(self, field: int | str) -> int | None:
-        """The position of a field; None if there is no such column."""
+        """Return the position of a field, or None if there is no such column."""
         index = field if isinstance(field, int) else self.batch.schema.get_field_index(field)
         return index if 0 <= index < len(self.batch.schema) else None
 
 
 class GatheredColumns(Columns):
-    """Columns of rows whose fields are in lists: neither a batch nor rows are made unless somebody wants them."""
+    """Columns of rows whose fields are in lists. They make a batch or rows only on demand."""
 
     __slots__ = ("_gathered", "_stamps", "_times")
 
@@ -241,12 +254,15 @@ class GatheredColumns(Columns):
 
 
 def times_of(stamps: Sequence[int | None]) -> Array:
-    """Timestamps as a column."""
+    """Return timestamps as a column."""
     return pyarrow().array(stamps, pyarrow().int64())
 
 
 def _millis_in(column: Array) -> Array | None:
-    """Moments as whole milliseconds, rounded down; None if these are no moments, or not all of them are there."""
+    """Return moments as whole milliseconds, rounded down.
+
+    The result is None if the column holds no moments, or has gaps.
+    """
     arrow, compute, kind = pyarrow(), pyarrow("pyarrow.compute"), column.type
     if column.null_count:
         return None
@@ -269,9 +285,12 @@ def _together(parts: list[Keys], rows: int) -> Keys:
 
 
 def _tuples(parts: list[Keys]) -> Keys:
-    """Keys of several columns: each column was encoded by itself, now their numbers are encoded together."""
+    """Return the keys of several columns.
+
+    Each column was encoded by itself. Here their numbers are encoded together.
+    """
     codes = parts[0].which.to_numpy(zero_copy_only=False)
-    places: list[Any] = []  # of the values of each column, for each key
+    places: list[Any] = []  # for each column: the positions of its values, by key
     for part in parts[1:]:
         width = len(part.distinct)
         combined = codes.astype("int64") * width + part.which.to_numpy(zero_copy_only=False)
@@ -296,7 +315,10 @@ def _encode_keys(column: Array) -> Keys:
 
 
 def _hashes(column: Array) -> Any:
-    """The stable hashes of the values of a column. Each value is looked at, unless all are whole numbers."""
+    """Return the stable hashes of the values of a column.
+
+    Each value is looked at, unless all are whole numbers.
+    """
     if pyarrow().types.is_signed_integer(column.type) and not column.null_count:
         found = hashes_of_numbers(column.cast(pyarrow().int64()).to_numpy())
         if found is not None:
@@ -306,7 +328,10 @@ def _hashes(column: Array) -> Any:
 
 
 def held_values(column: Array) -> list[Any]:
-    """The values of a column as keys and state of tables hold them: moments as numbers, nested values as tuples."""
+    """Return the values of a column in the form of keys and state of tables.
+
+    Moments become numbers, and nested values become tuples.
+    """
     types, kind = pyarrow().types, column.type
     if types.is_dictionary(kind):
         return held_values(column.dictionary_decode())
@@ -319,7 +344,7 @@ def held_values(column: Array) -> list[Any]:
 
 
 def frozen_nested(value: Any) -> Any:
-    """A nested value as a tuple: a struct by its fields, a list by its elements, a map by its pairs."""
+    """Turn a nested value into a tuple: a struct by its fields, a list by its elements, a map by its pairs."""
     if isinstance(value, dict):
         return tuple(map(frozen_nested, value.values()))
     return tuple(map(frozen_nested, value)) if isinstance(value, list | tuple) else value
@@ -352,7 +377,7 @@ def _rows(batch: RecordBatch, row_type: RowTypeInfo | None) -> list[Row]:
 
 
 def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
-    """What the rows would have in this column."""
+    """Return the values that the rows would have in this column."""
     from penstock.formats.arrow_types import converted, from_arrow, readable_as, type_from, values_as
 
     wanted = type_from(column.type, "key") if declared is None else declared
@@ -362,7 +387,10 @@ def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
 
 # --- on their way to another slot ---
 def pack_columns(columns: Sequence[Columns]) -> bytes:
-    """Neighbouring columns that go together, in Arrow's format and mostly as one; timestamps are the last column."""
+    """Pack neighbouring columns that go together into bytes in Arrow's format, mostly as one batch.
+
+    Timestamps are the last column.
+    """
     arrow, ipc = pyarrow(), pyarrow("pyarrow.ipc")
     batches = [_with_times(one) for one in columns]
     if len(batches) > 1:
@@ -376,13 +404,13 @@ def pack_columns(columns: Sequence[Columns]) -> bytes:
 
 
 def go_together(left: Columns, right: Columns) -> bool:
-    """Whether they can be packed into one."""
+    """Return True if two chunks of columns can be packed into one."""
     same_form = left.row_type == right.row_type and (left.times is None) is (right.times is None)
     return same_form and bool(left.batch.schema.equals(right.batch.schema, check_metadata=True))
 
 
 def unpack_columns(data: bytes, timed: bool, row_type: RowTypeInfo | None) -> Iterator[Columns]:
-    """The columns that `pack_columns` put into these bytes."""
+    """Iterate over the columns that `pack_columns` put into these bytes."""
     reader = pyarrow("pyarrow.ipc").open_stream(data)
     schema = reader.schema.remove(len(reader.schema) - 1) if timed else reader.schema
     for batch in reader:

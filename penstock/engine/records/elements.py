@@ -1,4 +1,4 @@
-"""What flows between operators: chunks of records, watermarks, idleness and the end, all through one interface."""
+"""The interface through which operators receive chunks of records, watermarks, idleness, markers and the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_TIMESTAMP = 2**63 - 1
 
 
 def whole_millis(time: Any) -> int:
-    """A number of milliseconds without its fraction, as PyFlink takes it; what is no number is an error."""
+    """Drop the fraction of a number of milliseconds, as PyFlink does. Raise TypeError for anything but a number."""
     if not isinstance(time, (Real, Decimal)):
         raise TypeError(f"{time!r} is no number")
     return int(time)  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ Timestamps = list[int | None] | None
 
 
 class Chunk:
-    """Consecutive records of a stream, in one of two forms: a list of values beside a list of timestamps, or columns.
+    """Consecutive records of a stream in one of two forms: columns, or a list of values beside a list of timestamps.
 
     Values can be read in both cases. A chunk of columns creates them when they are first asked for, and keeps them.
     """
@@ -35,9 +35,9 @@ class Chunk:
     __slots__ = ("columns", "timestamps", "values")
     values: Values
     timestamps: Timestamps
-    """None: no record has one."""
+    """The timestamps of the records; None if no record has one."""
     columns: Columns | None
-    """None: it was made of values."""
+    """The columns of the records; None if the chunk was made of values."""
 
     def __init__(self, values: Values, timestamps: Timestamps = None) -> None:
         self.values = values
@@ -46,13 +46,13 @@ class Chunk:
 
     @classmethod
     def of(cls, columns: Columns) -> Chunk:
-        """A chunk whose values have not been asked for yet."""
+        """Create a chunk of columns. Its values are made when they are first asked for."""
         chunk = cls.__new__(cls)
         chunk.columns = columns
         return chunk
 
     def __getattr__(self, name: str) -> Any:
-        """Called only for attributes that do not exist yet: `values` and `timestamps` of columns."""
+        """Create `values` and `timestamps` of columns. Python calls this only for attributes that do not exist yet."""
         if name == "values":
             assert self.columns is not None
             self.values = self.columns.rows()
@@ -71,23 +71,23 @@ class Receiver(Protocol):
     """Takes a stream in order."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Records, which the receiver may keep but not change."""
+        """Take records, which the receiver may keep but not change."""
 
     def watermark(self, timestamp: int) -> None:
-        """No record at or before `timestamp` is expected any more."""
+        """Take a watermark: no record at or before `timestamp` is expected any more."""
 
     def status(self, idle: bool) -> None:
-        """The stream became idle, and no longer holds back event time, or active again."""
+        """Take a change of idleness. A stream that is idle does not hold back event time."""
 
     def end(self) -> None:
-        """Nothing follows. The watermark has become MAX before."""
+        """Take the end of the stream. The watermark has become MAX_TIMESTAMP before."""
 
     def marker(self, marker: LatencyMarker) -> None:
-        """A source has sent this along with the records, to measure latency."""
+        """Take a latency marker, which a source has sent along with the records."""
 
 
 class Tee:
-    """Hands a stream to several receivers, in the order of their definition."""
+    """Passes a stream to several receivers, in the order of their definition."""
 
     def __init__(self, receivers: Sequence[Receiver]) -> None:
         self._receivers = list(receivers)
@@ -114,7 +114,7 @@ class Tee:
 
 
 def joined(receivers: Sequence[Receiver]) -> Receiver:
-    """One receiver for all of them."""
+    """Return one receiver for all of these."""
     return receivers[0] if len(receivers) == 1 else Tee(receivers)
 
 
@@ -141,7 +141,7 @@ NOBODY = Nobody()
 
 
 class ControlOnly(Nobody):
-    """Lets a side output's receiver follow the main output's watermarks, without its records."""
+    """Passes the watermarks of the main output to the receiver of a side output, without its records."""
 
     def __init__(self, receiver: Receiver) -> None:
         self.watermark = receiver.watermark  # type: ignore[method-assign]

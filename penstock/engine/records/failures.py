@@ -1,4 +1,4 @@
-"""A failure inside an operator, as the user needs to see it: the operator, the record and the user's own traceback."""
+"""A failure inside an operator, in the form for users: the operator, the record and the user's own traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
 @dataclass(frozen=True)
 class Failure:
-    """What travels to the driver when an operator fails."""
+    """The data of a failed operator, which travels to the driver."""
 
     operator: str
     uid: str
@@ -26,10 +26,10 @@ class Failure:
     traceback: str
     stage: int = 0
     known_as: str = ""
-    """The name of the class in penstock.errors that it is, or is a kind of."""
+    """The name of the class in penstock.errors to which the error belongs, or ""."""
 
     def describe(self) -> str:
-        """The message of the exception that the user sees."""
+        """Return the message of the exception for the user."""
         lines = [f"{self.operator} (uid {self.uid}, subtask {self.subtask}) failed: {self.error_type}: {self.message}"]
         if self.record:
             lines.append(f"  on record {self.record}")
@@ -39,7 +39,7 @@ class Failure:
 
 
 USER_ERRORS = (Exception, SystemExit)
-"""What a user function may raise; one that calls exit() fails its job, not the process."""
+"""The errors that a user function may raise. A function that calls exit() fails its job, not the process."""
 
 
 class OperatorFailed(Exception):

@@ -1,8 +1,8 @@
-"""Latency: markers that sources send along with the records, and histograms of how long they were on their way.
+"""Latency: markers that sources send along with the records, and histograms of their travel times.
 
 Here alone, real clocks are read while operators run: a marker has to measure the time that passes within an epoch, in
-which processing time stands still. Nothing that a job computes or keeps depends on it; see the decision on histograms
-and latency.
+which processing time stands still. No result and no state of a job depends on it; see the decision on histograms and
+latency.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Key = tuple[str, ...]
 
 
 def real_millis() -> float:
-    """The time of this machine, in milliseconds since 1970."""
+    """Return the time of this machine, in milliseconds since 1970."""
     return time.time_ns() / 1_000_000
 
 
 class Markers:
-    """Says when a source subtask is to send its next marker.
+    """The schedule of latency markers of a source subtask.
 
-    Without epochs there are none, so an idle job sends none.
+    It is asked in epochs only, so an idle job sends no markers.
     """
 
     def __init__(self, uid: str, subtask: int, interval: int, clock: Callable[[], float] = real_millis) -> None:
@@ -37,7 +37,7 @@ class Markers:
         self._next = 0.0
 
     def due(self) -> LatencyMarker | None:
-        """A marker, if it is time for one."""
+        """Return a marker if it is time for one."""
         now = self._clock()
         # A clock that was set back must not keep markers away for long.
         if self._next - self._interval <= now < self._next:
@@ -66,7 +66,10 @@ class Latencies:
         self._known: dict[Key, Histogram] = {}
 
     def record(self, marker: LatencyMarker) -> None:
-        """A marker has come to the operator. Clocks of two machines may differ; time never runs backwards here."""
+        """Record the age of a marker that has come to the operator.
+
+        Clocks of two machines may differ, so a negative age counts as 0.
+        """
         key = self._key(marker)
         histogram = self._known.get(key)
         if histogram is None:

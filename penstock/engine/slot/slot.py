@@ -486,9 +486,9 @@ class Slot:
         return states
 
     def _check_prepared(self, checkpoint: int) -> None:
-        """Discard the prepared items if the job has a new owner, which cannot know them.
+        """Discard the items just prepared if the job has a new owner.
 
-        The owner knows the items that were prepared before.
+        The owner knows the items that were prepared before it took over, but not these.
         """
         committing = [operator for operator in self._all_operators if operator.commits]
         if not committing:
