@@ -1,4 +1,4 @@
-"""The operator at work. It is found on the stack on demand, so that records pay nothing for it."""
+"""The search for the operator at work. It looks at the stack on demand, so that records cost nothing more."""
 
 from __future__ import annotations
 

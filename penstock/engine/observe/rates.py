@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 
 
 class Rates:
-    """Remembers the counters of slots some seconds ago. Any thread may ask it."""
+    """Remembers the counters of slots from some seconds ago. Any thread may call its methods."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
