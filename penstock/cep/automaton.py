@@ -56,15 +56,19 @@ class State:
     """Time after the last event for which a partial match may wait here, in milliseconds."""
 
     def take(self, target: State, condition: Condition) -> None:
+        """Add an edge that takes the event."""
         self.add_edge(Action.TAKE, target, condition)
 
     def ignore(self, target: State, condition: Condition) -> None:
+        """Add an edge that skips the event."""
         self.add_edge(Action.IGNORE, target, condition)
 
     def proceed(self, target: State, condition: Condition) -> None:
+        """Add an edge that moves on to the target with the same event."""
         self.add_edge(Action.PROCEED, target, condition)
 
     def add_edge(self, action: Action, target: State, condition: Condition) -> None:
+        """Add an edge to a target state."""
         self.edges.append(Edge(action, self, target, condition))
 
     def forbid(self, condition: Condition) -> None:

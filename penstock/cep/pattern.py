@@ -204,6 +204,7 @@ class Pattern:
 
     # --- what it is ---
     def get_name(self) -> str:
+        """Return the name of the element."""
         return self._name
 
     def get_previous(self) -> Pattern | None:
@@ -211,9 +212,11 @@ class Pattern:
         return self._previous
 
     def get_times(self) -> Times | None:
+        """Return the number of events that a repeated element takes, or None for a single event."""
         return self._times
 
     def get_quantifier(self) -> Quantifier:
+        """Return the quantifier of the element."""
         return self._quantifier
 
     def get_condition(self) -> Condition:
@@ -221,6 +224,7 @@ class Pattern:
         return ALWAYS if self._condition is None else self._condition
 
     def get_until_condition(self) -> Leaf | None:
+        """Return the condition given to `until`, or None."""
         return self._until
 
     def get_window_size(self, within_type: WithinType = WithinType.FIRST_AND_LAST) -> int | None:
@@ -228,6 +232,7 @@ class Pattern:
         return self._windows.get(within_type)
 
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
+        """Return the after-match skip strategy of the pattern."""
         return self._skip
 
     def elements(self) -> list[Pattern]:

@@ -61,6 +61,7 @@ class Reader:
         return self.take_one_of(text) is not None
 
     def take_one_of(self, *texts: str) -> str | None:
+        """Take the next token if it is one of these texts, and return it. Otherwise return None."""
         token = self.token
         if token.kind not in ("name", "sign") or token.text not in texts:
             return None
@@ -76,26 +77,32 @@ class Reader:
         return token.text
 
     def expect(self, text: str) -> None:
+        """Take the next token, which must be this text."""
         self.expect_one_of(text)
 
     def expect_one_of(self, *texts: str) -> str:
+        """Take the next token, which must be one of these texts, and return it."""
         taken = self.take_one_of(*texts)
         if taken is None:
             self.fail(f"expected {' or '.join(repr(text) for text in texts)}")
         return taken
 
     def name(self, what: str) -> str:
+        """Take the next token, which must be a name, and return it. An error calls the expected name `what`."""
         return self.take_kind("name") or self.fail(f"expected {what}")
 
     def number(self) -> float:
+        """Take the next token, which must be a number, and return it."""
         return float(self.take_kind("number") or self.fail("expected a number"))
 
     def whole_number(self) -> int:
+        """Take the next token, which must be a whole number, and return it."""
         token = self.token
         number = self.number()
         return int(number) if number == int(number) else self.fail("expected a whole number", token)
 
     def expect_end(self) -> None:
+        """Raise an error unless the text ends here."""
         if self.token.kind != "end":
             self.fail("expected an arrow such as -> or the end")
 
@@ -138,6 +145,7 @@ class Reader:
             self.fail(str(error), token)
 
     def fail(self, why: str, token: Token | None = None) -> NoReturn:
+        """Raise PatternSyntaxError at a token, by default the next one."""
         at = self.token if token is None else token
         found = "the end" if at.kind == "end" else repr(at.text)
         before = self._text[: at.position]

@@ -24,6 +24,7 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
+        """Return a future that already has this result."""
         future: Future[T] = Future()
         future.set_result(value)
         return CompletableFuture(future)
@@ -44,6 +45,7 @@ class CompletableFuture(Generic[T]):
         return self._future.exception(timeout)
 
     def done(self) -> bool:
+        """Return True if the result is known, or the future failed or was cancelled."""
         return self._future.done()
 
     def cancel(self) -> bool:
@@ -51,6 +53,7 @@ class CompletableFuture(Generic[T]):
         return self._future.cancel()
 
     def cancelled(self) -> bool:
+        """Return True if the future was cancelled."""
         return self._future.cancelled()
 
     def __repr__(self) -> str:

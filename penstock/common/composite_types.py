@@ -45,9 +45,11 @@ class TupleTypeInfo(TypeInformation):
         object.__setattr__(self, "field_types", field_types_of(self.field_types))
 
     def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields."""
         return list(self.field_types)
 
     def get_arity(self) -> int:
+        """Return the number of fields."""
         return len(self.field_types)
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -95,15 +97,19 @@ class RowTypeInfo(TypeInformation):
             raise ValueError(f"field names must differ: {self.field_names}")
 
     def get_field_names(self) -> list[str]:
+        """Return the names of the fields. Without declared names they are f0, f1, …."""
         return list(self._names())
 
     def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields."""
         return list(self.field_types)
 
     def get_arity(self) -> int:
+        """Return the number of fields."""
         return len(self.field_types)
 
     def get_field_index(self, field_name: str) -> int:
+        """Return the position of a field."""
         try:
             return self._names().index(field_name)
         except ValueError:

@@ -26,6 +26,7 @@ class ConfigOption(Generic[T]):
     default: T | None = None
 
     def has_default_value(self) -> bool:
+        """Return True if the option has a default value."""
         return self.default is not None
 
 
@@ -43,6 +44,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
+        """Start an option with this key."""
         return ConfigOptions.OptionBuilder(key)
 
     @check_arguments
@@ -79,9 +81,11 @@ class ConfigOptions:
         value_type: type[T]
 
         def default_value(self, value: T) -> ConfigOption[T]:
+            """Return the option with this default value."""
             return ConfigOption(self.key, self.value_type, value)
 
         def no_default_value(self) -> ConfigOption[T]:
+            """Return the option without a default value."""
             return ConfigOption(self.key, self.value_type)
 
 
@@ -109,6 +113,7 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        """Return a configuration with the settings of a dict."""
         configuration = cls()
         configuration._values.update(map)
         return configuration
@@ -119,42 +124,50 @@ class Configuration:
         return cast("T | None", self._get(option.key, option.value_type, fallback))
 
     def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        """Set the value of an option, converted to the option's type."""
         return self._set(option.key, _convert(option.key, value, option.value_type))
 
     def get_string(self, key: str, default_value: str) -> str:
+        """Return a setting as a string, or the default if it is not set."""
         return cast(str, self._get(key, str, default_value))
 
     def set_string(self, key: str, value: str) -> Configuration:
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: int) -> int:
+        """Return a setting as an int, or the default if it is not set."""
         return cast(int, self._get(key, int, default_value))
 
     def set_integer(self, key: str, value: int) -> Configuration:
         return self._set(key, value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
+        """Return a setting as a bool, or the default if it is not set."""
         return cast(bool, self._get(key, bool, default_value))
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
         return self._set(key, value)
 
     def get_float(self, key: str, default_value: float) -> float:
+        """Return a setting as a float, or the default if it is not set."""
         return cast(float, self._get(key, float, default_value))
 
     def set_float(self, key: str, value: float) -> Configuration:
         return self._set(key, float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """Return a setting as a bytearray, or the default if it is not set."""
         return cast(bytearray, self._get(key, bytearray, default_value))
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
         return self._set(key, bytearray(value))
 
     def contains_key(self, key: str) -> bool:
+        """Return True if there is a setting with this key."""
         return key in self._values
 
     def key_set(self) -> Keys:
+        """Return the keys of all settings."""
         return Keys(self._values)
 
     def remove_config(self, key: str) -> bool:
@@ -168,6 +181,7 @@ class Configuration:
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Add all settings to a dict."""
         target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:

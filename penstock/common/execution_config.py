@@ -47,6 +47,7 @@ class ExecutionConfig:
     _global_job_parameters: dict[str, str] = field(default_factory=dict)
 
     def get_parallelism(self) -> int:
+        """Return the parallelism of operators without their own."""
         return self._parallelism
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
@@ -57,6 +58,7 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
+        """Return the number of key groups."""
         return self._max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
@@ -68,6 +70,7 @@ class ExecutionConfig:
         return self
 
     def get_auto_watermark_interval(self) -> int:
+        """Return the interval of periodic watermarks, in milliseconds."""
         return self._auto_watermark_interval
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
@@ -76,6 +79,7 @@ class ExecutionConfig:
         return self
 
     def get_latency_tracking_interval(self) -> int:
+        """Return the interval of latency markers, in milliseconds."""
         return self._latency_tracking_interval
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
@@ -91,6 +95,7 @@ class ExecutionConfig:
         return self
 
     def get_task_cancellation_timeout(self) -> int:
+        """Return the time limit for cancelling, in milliseconds."""
         return self._task_cancellation_timeout
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
@@ -132,6 +137,7 @@ class ExecutionConfig:
         return self._force_avro
 
     def enable_generic_types(self) -> ExecutionConfig:
+        """Allow streams whose type is only known to be picklable."""
         self._generic_types = True
         return self
 
@@ -141,9 +147,11 @@ class ExecutionConfig:
         return self
 
     def has_generic_types_disabled(self) -> bool:
+        """Return True if types that are only known to be picklable are refused."""
         return not self._generic_types
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Allow operators without a uid."""
         self._auto_generated_uids = True
         return self
 
@@ -153,6 +161,7 @@ class ExecutionConfig:
         return self
 
     def has_auto_generated_uids_enabled(self) -> bool:
+        """Return True if operators without a uid are allowed."""
         return self._auto_generated_uids
 
     def enable_object_reuse(self) -> ExecutionConfig:
@@ -174,6 +183,7 @@ class ExecutionConfig:
         return self
 
     def get_global_job_parameters(self) -> dict[str, str]:
+        """Return the parameters that every function can read from its runtime context."""
         return dict(self._global_job_parameters)
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:

@@ -74,6 +74,7 @@ class JobExecutionResult:
         self._accumulators = dict(accumulators or {})
 
     def get_job_id(self) -> JobID:
+        """Return the id of the job."""
         return self._job_id
 
     def get_net_runtime(self) -> int:
@@ -85,6 +86,7 @@ class JobExecutionResult:
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Return the values of all accumulators, by name."""
         return dict(self._accumulators)
 
     def __repr__(self) -> str:
@@ -132,12 +134,15 @@ class JobClient:
         self._job = job
 
     def get_job_id(self) -> JobID:
+        """Return the id of the job."""
         return self._job.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Return the present status of the job."""
         return CompletableFuture.submit(self._job.status)
 
     def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job. The future is done when it is cancelled."""
         return CompletableFuture.submit(self._job.cancel)
 
     def stop_with_savepoint(
@@ -152,6 +157,7 @@ class JobClient:
         return CompletableFuture.submit(partial(self._job.trigger_savepoint, savepoint_directory, False, False))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """Return the present values of all accumulators, by name."""
         return CompletableFuture.submit(self._job.accumulators)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

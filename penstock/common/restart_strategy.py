@@ -20,6 +20,7 @@ class RestartStrategyConfiguration:
     """Base of the restart strategies. Times are kept in milliseconds."""
 
     def get_description(self) -> str:
+        """Return a short text about the strategy."""
         raise NotImplementedError
 
 
@@ -140,16 +141,19 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
+        """Return a strategy without restarts."""
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
+        """Return the strategy that the configuration names."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Interval
     ) -> FixedDelayRestartStrategyConfiguration:
+        """Return a strategy of `restart_attempts` restarts, each after the same delay."""
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod

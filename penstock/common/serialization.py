@@ -28,14 +28,16 @@ class SerializationSchema(ABC):
     """Turns a value into the bytes of one message."""
 
     @abstractmethod
-    def serialize(self, value: Any) -> bytes: ...
+    def serialize(self, value: Any) -> bytes:
+        """Return the bytes of one message for a value."""
 
 
 class DeserializationSchema(ABC):
     """Turns the bytes of one message into a value."""
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any: ...
+    def deserialize(self, message: bytes) -> Any:
+        """Return the value in the bytes of one message."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Return True if this value marks the end of the stream. The value itself is dropped."""
@@ -142,7 +144,8 @@ class BulkWriter(ABC):
     """Writes values into one file whose format needs more than appending."""
 
     @abstractmethod
-    def add_element(self, element: Any) -> None: ...
+    def add_element(self, element: Any) -> None:
+        """Write one value."""
 
     def add_batch(self, batch: Any) -> bool:
         """Add the rows of a pyarrow.RecordBatch without making rows. Return False if that is not possible."""
@@ -161,7 +164,8 @@ class BulkWriterFactory(ABC):
     """Makes the writer of a new file."""
 
     @abstractmethod
-    def create(self, stream: IO[bytes]) -> BulkWriter: ...
+    def create(self, stream: IO[bytes]) -> BulkWriter:
+        """Return the writer of a new file, which writes into `stream`."""
 
 
 def known_charset(charset: str) -> str:

@@ -19,10 +19,12 @@ class TypeSerializer(ABC, Generic[T]):
     """Writes elements to a stream and reads them back. Serialisers with the same attributes are equal."""
 
     @abstractmethod
-    def serialize(self, element: T, stream: BytesIO) -> None: ...
+    def serialize(self, element: T, stream: BytesIO) -> None:
+        """Write one element to a stream."""
 
     @abstractmethod
-    def deserialize(self, stream: BytesIO) -> T: ...
+    def deserialize(self, stream: BytesIO) -> T:
+        """Read one element from a stream."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__

@@ -79,10 +79,12 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
+        """Return the instant of a number of milliseconds since 1970."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
     def to_epoch_milli(self) -> int:
+        """Return the whole milliseconds since 1970, rounded down."""
         return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
 
     def __repr__(self) -> str:

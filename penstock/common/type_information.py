@@ -66,9 +66,11 @@ class TypeInformation:
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
+        """Return the object unchanged, because records stay Python objects."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
+        """Return the object unchanged, because records stay Python objects."""
         return obj
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -105,6 +107,7 @@ class TypeInformation:
 
 
 def mismatch(value: Any, declared: TypeInformation | str) -> TypeMismatch:
+    """Return the error for a value that does not fit a declared type."""
     wanted = declared if isinstance(declared, str) else declared.notation
     return TypeMismatch(f"{_short.repr(value)} ({type(value).__name__}) does not fit {wanted}")
 

@@ -90,6 +90,7 @@ class Types:
 
     @staticmethod
     def STRING() -> TypeInformation:
+        """Return the type of a string."""
         return _STRING
 
     @staticmethod
@@ -114,6 +115,7 @@ class Types:
 
     @staticmethod
     def BOOLEAN() -> TypeInformation:
+        """Return the type of a bool."""
         return _BOOLEAN
 
     @staticmethod
@@ -200,10 +202,12 @@ class Types:
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> TypeInformation:
+        """Return the type of a list with elements of this type."""
         return ListTypeInfo(element_type_info)
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+        """Return the type of a dict with keys and values of these types."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod

@@ -69,14 +69,17 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, /, *args: Any, **kwargs: Any) -> Row:
+        """Create a row of a kind. The other arguments are those of `Row`."""
         row = Row(*args, **kwargs)
         row._kind = row_kind
         return row
 
     def get_row_kind(self) -> RowKind:
+        """Return the kind of the row."""
         return self._kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set the kind of the row."""
         self._kind = row_kind
 
     @property
@@ -87,9 +90,11 @@ class Row:
         return list(self._names)
 
     def get_field_names(self) -> list[str] | None:
+        """Return the names of the fields, or None if there are none."""
         return None if self._names is None else list(self._names)
 
     def set_field_names(self, field_names: Iterable[str]) -> None:
+        """Set the names of the fields. There must be a name for every field."""
         names = tuple(field_names)
         if len(names) != len(self._values):
             raise ValueError(f"{len(names)} names for a row of {len(self._values)} fields: {list(names)}")
@@ -102,6 +107,7 @@ class Row:
         return [self._values[self._position(name)] for name in names]
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Return the values by field names. With `recursive`, rows inside become dicts too."""
         if self._names is None:
             raise TypeError(f"{self!r} has no field names, so it cannot become a dict")
         values = map(_plain, self._values) if recursive else self._values
@@ -134,6 +140,7 @@ class Row:
         return self._values[self._names.index(name)]
 
     def __call__(self, *args: Any) -> Row:
+        """Return a row of these values, whose field names are the values of this row."""
         if len(args) > len(self._values):
             raise ValueError(f"{len(args)} values for the {len(self._values)} names {list(self._values)}")
         return make_row(self._values[: len(args)], args, self._kind)

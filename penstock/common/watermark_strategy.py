@@ -248,6 +248,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
+        """Return a strategy without watermarks: event time stands still until the input ends."""
         return WatermarkStrategy(NoWatermarksSupplier())
 
     @staticmethod
@@ -336,13 +337,15 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
     """An assigner of Flink 1.x: it gives timestamps and, when asked periodically, the watermark."""
 
     @abstractmethod
-    def extract_timestamp(self, element: Any, record_timestamp: int) -> int: ...
+    def extract_timestamp(self, element: Any, record_timestamp: int) -> int:
+        """Return the time of a record, in milliseconds since 1970. `record_timestamp` is its former timestamp."""
 
     @abstractmethod
     def get_current_watermark(self) -> Watermark | None:
         """Return the present watermark, or None if there is none."""
 
     def to_strategy(self) -> WatermarkStrategy:
+        """Return a WatermarkStrategy that uses this assigner."""
         return WatermarkStrategy(_FromAssigner(_PeriodicGenerator, self), self)
 
 
@@ -350,13 +353,15 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
     """An assigner of Flink 1.x: it gives timestamps, and decides after every record whether a watermark is due."""
 
     @abstractmethod
-    def extract_timestamp(self, element: Any, record_timestamp: int) -> int: ...
+    def extract_timestamp(self, element: Any, record_timestamp: int) -> int:
+        """Return the time of a record, in milliseconds since 1970. `record_timestamp` is its former timestamp."""
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | None:
         """Return the watermark that is due after this record, or None. Called right after each record."""
 
     def to_strategy(self) -> WatermarkStrategy:
+        """Return a WatermarkStrategy that uses this assigner."""
         return WatermarkStrategy(_FromAssigner(_PunctuatedGenerator, self), self)
 
 
@@ -366,7 +371,8 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
     _highest = _MIN_TIMESTAMP
 
     @abstractmethod
-    def extract_ascending_timestamp(self, element: Any) -> int: ...
+    def extract_ascending_timestamp(self, element: Any) -> int:
+        """Return the time of a record, in milliseconds since 1970. It never goes back."""
 
     def extract_timestamp(self, element: Any, record_timestamp: int) -> int:
         timestamp = self.extract_ascending_timestamp(element)
@@ -401,9 +407,11 @@ class BoundedOutOfOrdernessTimestampExtractor:
         return self._extractor(element)
 
     def get_max_out_of_orderness_in_millis(self) -> int:
+        """Return the time by which records may be late, in milliseconds."""
         return self._delay_ms
 
     def to_strategy(self) -> WatermarkStrategy:
+        """Return a WatermarkStrategy that uses this extractor."""
         return _BoundedExtractorAdapter(self).to_strategy()
 
 
@@ -414,6 +422,7 @@ class AssignerWithPeriodicWatermarksWrapper:
         self._assigner = assigner_with_periodic_watermarks
 
     def to_strategy(self) -> WatermarkStrategy:
+        """Return a WatermarkStrategy that uses the wrapped assigner."""
         return self._assigner.to_strategy()
 
 

@@ -86,6 +86,7 @@ class Meter(Metric):
         self._recent: deque[list[int]] = deque()  # [second, events in it], for the seconds of the span
 
     def mark_event(self, value: int = 1) -> None:
+        """Count events that happen now."""
         self._count += value
         second = int(self._clock())
         if self._recent and self._recent[-1][0] == second:
@@ -95,6 +96,7 @@ class Meter(Metric):
             self._forget(second)
 
     def get_count(self) -> int:
+        """Return the number of all events."""
         return self._count
 
     def rate(self) -> float:
@@ -123,6 +125,7 @@ class Distribution(Metric):
         self.max: Number | None = None
 
     def update(self, value: Number) -> None:
+        """Add a value."""
         self.count += 1
         self.sum += value
         self.min = value if self.min is None or value < self.min else self.min
@@ -130,6 +133,7 @@ class Distribution(Metric):
 
     @property
     def mean(self) -> float | None:
+        """Mean of the values, or None without values."""
         return self.sum / self.count if self.count else None
 
     def readings(self) -> dict[str, Any]:
@@ -212,6 +216,7 @@ class MetricGroup:
         return gauge
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """Return the meter of this name. Its rate covers the last `time_span_in_seconds` seconds."""
         return self._metric(name, Meter, lambda: Meter(time_span_in_seconds))
 
     def histogram(self, name: str, recent: int | None = None) -> Histogram:
@@ -219,15 +224,19 @@ class MetricGroup:
         return self._metric(name, Histogram, lambda: Histogram(recent))
 
     def distribution(self, name: str) -> Distribution:
+        """Return the distribution of this name."""
         return self._metric(name, Distribution, Distribution)
 
     def get_scope_components(self) -> list[str]:
+        """Return the names of the groups, outermost first."""
         return list(self._scope)
 
     def get_all_variables(self) -> dict[str, str]:
+        """Return the values of all variables of the group."""
         return dict(self._variables)
 
     def get_metric_identifier(self, metric_name: str) -> str:
+        """Return the full name of a metric in this group."""
         return ".".join((*self._scope, metric_name))
 
     def snapshot(self) -> dict[str, Any]:

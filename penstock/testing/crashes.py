@@ -107,6 +107,7 @@ class Store:
         self.markers: dict[str, list[str]] = {}
 
     def prepare(self, transaction: str, records: list[Any]) -> None:
+        """Prepare the records of a transaction."""
         _durable(f"before preparing {transaction}")
         self.prepared[transaction] = records
         _durable(f"after preparing {transaction}")

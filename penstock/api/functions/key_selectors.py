@@ -28,6 +28,7 @@ class FieldKey:
     path: tuple[int | str, ...]
 
     def __call__(self, value: Any) -> Any:
+        """Return the field of a record."""
         for step in self.path:
             value = _step(value, step)
         return value
@@ -40,6 +41,7 @@ class SeveralKeys:
     parts: tuple[Callable[[Any], Any], ...]
 
     def __call__(self, value: Any) -> Any:
+        """Return the parts of the key as a tuple."""
         return tuple(part(value) for part in self.parts)
 
 
@@ -53,6 +55,7 @@ class ColumnKeys:
     positions: tuple[int, ...]
 
     def __call__(self, value: Any) -> Any:
+        """Return the fields of a row as a key."""
         if len(self.positions) == 1:
             return frozen(value[self.positions[0]])
         return tuple(frozen(value[position]) for position in self.positions)

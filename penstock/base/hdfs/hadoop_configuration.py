@@ -31,6 +31,7 @@ class HadoopConfiguration:
 
     @property
     def asks_kerberos(self) -> bool:
+        """Return True if the configuration requires Kerberos."""
         return self._settings.get("hadoop.security.authentication", "simple").lower() == "kerberos"
 
     def defaults(self, settings: dict[str, str]) -> dict[str, str]:

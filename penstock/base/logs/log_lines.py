@@ -77,6 +77,7 @@ class Allowance:
         self._last = now
 
     def takes(self, now: float) -> bool:
+        """Return True if a line may pass now, and count it."""
         self._left = min(2 * self._per_second, self._left + (now - self._last) * self._per_second)
         self._last = now
         if self._left < 1:

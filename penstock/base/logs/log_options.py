@@ -43,6 +43,7 @@ class LogSettings:
 
 
 def log_settings(configuration: Mapping[str, str]) -> LogSettings:
+    """Return the settings of logging in a configuration. Raise ConfigurationError for a value that is not allowed."""
     chosen = configuration.get(FORMAT, TEXT).strip().lower()
     if chosen not in (TEXT, JSON):
         raise ConfigurationError(f"option {FORMAT} must be {TEXT} or {JSON}, not '{chosen}'")

@@ -90,6 +90,7 @@ class QueryServer:
         self._loop.call_later(0.05, self._loop.stop)
 
     def job(self, job_id: Any) -> Queryable:
+        """Return a job by its id. Raise UnknownJob if there is no such job."""
         found = self.jobs.get(str(job_id))
         if found is None:
             known = ", ".join(sorted(self.jobs)) or "none"

@@ -44,6 +44,7 @@ class QueryableState:
     schema: Schema = field(default_factory=dict, hash=False)
 
     def describe(self) -> str:
+        """Return a text that names the state and its operator, for errors."""
         return f"state '{self.state}' of {self.operator} (uid {self.uid})"
 
 

@@ -27,6 +27,7 @@ class BadMessage(QueryError):
 
 
 def pack(message: dict[str, Any], most: int = MOST_MESSAGE_BYTES) -> bytes:
+    """Return a message as bytes, with its length in front. Raise QueryError if it is longer than `most`."""
     body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
     if len(body) > most:
         raise QueryError(f"a message of {len(body)} bytes is above the limit of {most}: ask for less, or in pages")

@@ -171,9 +171,11 @@ class BroadcastStateBackend:
         return table
 
     def writable(self, descriptor: MapStateDescriptor) -> HeapBroadcastState:
+        """Return the broadcast state of a descriptor for the broadcast side."""
         return HeapBroadcastState(self._table(descriptor))
 
     def read_only(self, descriptor: MapStateDescriptor) -> HeapReadOnlyBroadcastState:
+        """Return the broadcast state of a descriptor for the other side, which cannot change it."""
         return HeapReadOnlyBroadcastState(self._table(descriptor))
 
     def end_epoch(self) -> None:

@@ -85,6 +85,7 @@ class SlotSnapshot:
     schemas: dict[Name, dict[str, Any]] = field(default_factory=dict)
 
     def size(self) -> int:
+        """Return the size of all files, in bytes."""
         return sum(file.size for file in self.files)
 
     def operators(self) -> dict[str, int]:
@@ -192,6 +193,7 @@ class _Pieces:
 
 
 def checksum(data: bytes) -> str:
+    """Return the checksum of some bytes, as hexadecimal text."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
