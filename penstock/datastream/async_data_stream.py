@@ -39,7 +39,7 @@ class AsyncDataStream:
         """Emit results as they come."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _UNORDERED)
-        return _applied(data_stream, descriptor, output_type)
+        return _apply(data_stream, descriptor, output_type)
 
     @staticmethod
     def unordered_wait_with_retry(
@@ -52,7 +52,7 @@ class AsyncDataStream:
     ) -> DataStream:
         """Emit results as they come; attempts that fail are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _UNORDERED)
-        return _applied(data_stream, descriptor, output_type)
+        return _apply(data_stream, descriptor, output_type)
 
     @staticmethod
     def ordered_wait(
@@ -65,7 +65,7 @@ class AsyncDataStream:
         """Emit results in the order of the elements that were asked about."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _ORDERED)
-        return _applied(data_stream, descriptor, output_type)
+        return _apply(data_stream, descriptor, output_type)
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -78,12 +78,10 @@ class AsyncDataStream:
     ) -> DataStream:
         """Emit results in the order of the elements; attempts that fail are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
-        return _applied(data_stream, descriptor, output_type)
+        return _apply(data_stream, descriptor, output_type)
 
 
-def _applied(
-    stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None
-) -> DataStream:
+def _apply(stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None) -> DataStream:
     _check_function(descriptor.async_function)
     at_least("capacity", descriptor.capacity, 1)
     timeout = to_millis(descriptor.timeout)

@@ -342,23 +342,23 @@ class DataStream(Settings):
     # --- how records are distributed ---
     def shuffle(self) -> DataStream:
         """Send each record to a random subtask."""
-        return self._partitioned(Shuffle())
+        return self._partition(Shuffle())
 
     def rebalance(self) -> DataStream:
         """Send records to all subtasks in turn."""
-        return self._partitioned(Rebalance())
+        return self._partition(Rebalance())
 
     def rescale(self) -> DataStream:
         """Send records to some subtasks in turn, so that each upstream subtask serves its own share."""
-        return self._partitioned(Rescale())
+        return self._partition(Rescale())
 
     def global_(self) -> DataStream:
         """Send all records to the first subtask."""
-        return self._partitioned(Global())
+        return self._partition(Global())
 
     def forward(self) -> DataStream:
         """Send each record to the subtask of the same index."""
-        return self._partitioned(Forward())
+        return self._partition(Forward())
 
     def broadcast(
         self,
@@ -368,14 +368,14 @@ class DataStream(Settings):
         """Send a copy to every subtask; with descriptors, the result fills broadcast state when it is connected."""
         from penstock.datastream.builders.connected_streams import BroadcastStream
 
-        stream = self._partitioned(Broadcast())
+        stream = self._partition(Broadcast())
         if broadcast_state_descriptor is None:
             return stream
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Key) -> DataStream:
         """Send each record to the subtask that partitioner(key, number of subtasks) chooses."""
-        return self._partitioned(Custom(partitioner, as_key_selector(key_selector)))
+        return self._partition(Custom(partitioner, as_key_selector(key_selector)))
 
     # --- the end of a stream ---
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -423,7 +423,7 @@ class DataStream(Settings):
         return self._refs
 
     def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
-        if type_info is None and (type_info := produced_type(getattr(operator, "function", None))) is not None:
+        if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
             operator.output_type = type_info
         node = self._environment._add(Transformation(name, operator, [self._input_refs()]))
         return DataStream(self._environment, [StreamRef(node)], type_info)
@@ -432,7 +432,7 @@ class DataStream(Settings):
         node = self._environment._add(Transformation(name, operator, [self._input_refs()], kind=kind))
         return DataStreamSink(node)
 
-    def _partitioned(self, partitioning: Partitioning) -> DataStream:
+    def _partition(self, partitioning: Partitioning) -> DataStream:
         refs = [StreamRef(ref.node, ref.tag, partitioning) for ref in self._refs]
         return DataStream(self._environment, refs, self._type)
 
@@ -457,7 +457,7 @@ class DataStreamSink(Settings):
         self._node = node
 
 
-def produced_type(function: Any) -> TypeInformation | None:
+def result_type_of(function: Any) -> TypeInformation | None:
     """The type of the results of a function that says so itself."""
     if not isinstance(function, ResultTypeQueryable):
         return None

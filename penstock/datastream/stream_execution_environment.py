@@ -26,7 +26,7 @@ from penstock.connectors.socket_source import SocketTextSource
 from penstock.connectors.source_api import BadRecords, Source
 from penstock.datastream.builders.java_environment import JavaEnvironment
 from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
-from penstock.datastream.data_stream import DataStream, produced_type
+from penstock.datastream.data_stream import DataStream, result_type_of
 from penstock.engine.operators.sinks.sink_operators import CollectSink
 from penstock.engine.operators.sources.readers import CollectionSource, RateSource, SequenceSource
 from penstock.engine.operators.sources.source_function import FunctionSource
@@ -349,7 +349,7 @@ class StreamExecutionEnvironment:
         if isinstance(source_func, Source):
             strategy = source_func.watermark_strategy or WatermarkStrategy.no_watermarks()
             return self._split_source(source_func, strategy, source_name, type_info)
-        declared = produced_type(source_func) if type_info is None else type_info
+        declared = result_type_of(source_func) if type_info is None else type_info
         return self._source(source_name, FunctionSource(source_func), declared)
 
     def from_source(

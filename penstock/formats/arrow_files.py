@@ -12,7 +12,7 @@ from typing import IO, Any
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
 from penstock.formats.bulk_writers import WriterFactory
-from penstock.formats.columnar import ColumnarFile, ColumnarFormat, ColumnarWriter, checked_row_type, schema_of
+from penstock.formats.columnar import ColumnarFile, ColumnarFormat, ColumnarWriter, check_row_type, schema_of
 from penstock.formats.file_errors import WatchedFile
 from penstock.formats.format_libraries import pyarrow
 
@@ -56,7 +56,7 @@ class ArrowBulkWriters:
         """Write rows of a type; `compression` is lz4, zstd or None."""
         if compression not in _COMPRESSIONS:
             raise ValueError(f"the compression of an Arrow file is lz4, zstd or None, not {compression!r}")
-        return WriterFactory(_ArrowWriter, (checked_row_type(row_type), compression))
+        return WriterFactory(_ArrowWriter, (check_row_type(row_type), compression))
 
 
 class _ArrowWriter(ColumnarWriter):

@@ -140,7 +140,7 @@ def _basic_from_arrow(declared: BasicTypeInfo) -> Convert | None:
     if isinstance(declared, InstantTypeInfo):
         return lambda value: Instant(*divmod(value, _NANOS))
     if isinstance(declared, DecimalTypeInfo):
-        return declared.rounded
+        return declared.round_value
     return int if declared.name == "BIG_INT" else None
 
 
@@ -169,7 +169,7 @@ def readable_as(found: ArrowType, wanted: TypeInformation, column: str) -> Arrow
     for kind, suits in _SUITS:
         if isinstance(wanted, kind):
             if kinds.is_null(found) or suits(kinds, found, wanted):
-                return _taken_as(arrow, found, wanted)
+                return _input_type(arrow, found, wanted)
             break
     raise SchemaMismatch(f"column '{column}': found {found}, wanted {wanted.notation}")
 
@@ -229,7 +229,7 @@ _SUITS: tuple[tuple[type, Callable[[Any, ArrowType, Any], bool]], ...] = (
 )
 
 
-def _taken_as(arrow: Any, found: ArrowType, wanted: TypeInformation) -> ArrowType:
+def _input_type(arrow: Any, found: ArrowType, wanted: TypeInformation) -> ArrowType:
     if isinstance(wanted, InstantTypeInfo):
         return arrow.timestamp("ns", "UTC")
     if isinstance(wanted, BigDecimalTypeInfo) and arrow.types.is_integer(found):

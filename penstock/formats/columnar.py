@@ -27,14 +27,14 @@ from penstock.formats.arrow_types import (
 from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.formats.block_files import BlocksReader
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
-from penstock.formats.decimal_values import DecimalTypeInfo, produced_type
+from penstock.formats.decimal_values import DecimalTypeInfo, stream_type_of
 from penstock.formats.format_libraries import pyarrow
 
 BATCH_ROWS = 8192
 GROUP_BYTES = 32 << 20
 
 
-def checked_row_type(row_type: Any) -> RowTypeInfo:
+def check_row_type(row_type: Any) -> RowTypeInfo:
     """The type of rows that a columnar file can hold."""
     checked = required_row_type(row_type)
     if not checked.field_types:
@@ -73,9 +73,9 @@ class Projection:
 
     def records(self, batch: Any) -> Sequence[Row]:
         """The same rows as `rows`, left in a batch if that is possible."""
-        return self.rows(batch) if self._schema is None else BatchOfRows(self._fitted(batch, self._schema))
+        return self.rows(batch) if self._schema is None else BatchOfRows(self._fit(batch, self._schema))
 
-    def _fitted(self, batch: Any, schema: Any) -> Any:
+    def _fit(self, batch: Any, schema: Any) -> Any:
         arrays = [cast_as(batch.column(name), cast) for name, cast in zip(self.columns, self._casts, strict=True)]
         return pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -95,7 +95,7 @@ def _says_all(found: Any, wanted: TypeInformation, cast: Any) -> bool:
     except SchemaMismatch:
         return False
     exact = not holds(wanted, DecimalTypeInfo) or found == arrow_type_of(wanted)
-    return exact and said == produced_type(wanted)
+    return exact and said == stream_type_of(wanted)
 
 
 def type_of_file(schema: Any) -> RowTypeInfo:
@@ -160,7 +160,7 @@ class ColumnarFormat(BulkFormat):
 
     def check_type(self, row_type: RowTypeInfo) -> None:
         """Raise if files of this format cannot hold such rows."""
-        checked_row_type(row_type)
+        check_row_type(row_type)
 
     @abstractmethod
     def read_metadata(self, file: IO[bytes]) -> ColumnarFile: ...
@@ -171,7 +171,7 @@ class ColumnarFormat(BulkFormat):
         return opened.reader(projection, opened.groups(start, end), position, self.batch_size)
 
     def get_produced_type(self) -> TypeInformation | None:
-        return None if self.row_type is None else produced_type(self.row_type)
+        return None if self.row_type is None else stream_type_of(self.row_type)
 
 
 # --- writing ---
@@ -197,20 +197,20 @@ class ColumnarWriter(BulkWriter):
 
     def add_batch(self, batch: Any) -> bool:
         """Columns of the declared names that hold what the declared types say; of others the rows are looked at."""
-        fitted = self._fitted(batch)
+        fitted = self._fit(batch)
         if fitted is None:
             return False
         self._make_batch()
         self._keep(fitted)
         return True
 
-    def _fitted(self, batch: Any) -> Any | None:
+    def _fit(self, batch: Any) -> Any | None:
         arrow, declared = pyarrow(), self._row_type
         if batch.schema.names != declared.get_field_names():
             return None
         try:
             given = zip(batch.columns, declared.field_types, self._schema, strict=True)
-            arrays = [_written_as(column, part, field) for column, part, field in given]
+            arrays = [_cast_to_field(column, part, field) for column, part, field in given]
         except (SchemaMismatch, arrow.ArrowException):
             return None
         return arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -250,7 +250,7 @@ class ColumnarWriter(BulkWriter):
             raise TypeMismatch(f"column '{field.name}' cannot be written as {field.type}: {error}") from None
 
 
-def _written_as(column: Any, declared: TypeInformation, field: Any) -> Any:
+def _cast_to_field(column: Any, declared: TypeInformation, field: Any) -> Any:
     """A column in the form in which the values of its rows would be written."""
     if holds(declared, DecimalTypeInfo) and column.type != field.type:
         raise SchemaMismatch(f"column '{field.name}': decimals are rounded one by one")

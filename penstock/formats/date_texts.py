@@ -16,13 +16,13 @@ def as_utc(value: datetime.datetime) -> datetime.datetime:
     return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-def written_timestamp(value: datetime.datetime) -> str:
+def timestamp_text(value: datetime.datetime) -> str:
     """ISO 8601 without a zone, as of UTC, with no more digits than needed."""
     text = as_utc(value).isoformat()
     return text.rstrip("0") if value.microsecond else text
 
 
-def written_time(value: datetime.time) -> str:
+def time_text(value: datetime.time) -> str:
     text = value.replace(tzinfo=None).isoformat()
     return text.rstrip("0") if value.microsecond else text
 

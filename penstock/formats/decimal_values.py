@@ -40,7 +40,7 @@ class DecimalTypeInfo(BigDecimalTypeInfo):
     precision: int
     scale: int
 
-    def rounded(self, value: Decimal) -> Decimal | None:
+    def round_value(self, value: Decimal) -> Decimal | None:
         """The value in the form of this type. Raises ValueError for one that is not a number."""
         if not value.is_finite():
             raise ValueError(f"{value} is not a number")
@@ -51,7 +51,7 @@ class DecimalTypeInfo(BigDecimalTypeInfo):
         return None if value and value.adjusted() >= self.precision - self.scale else value
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
-        rounded = [self.rounded(value) for value in super()._fit_all(column)]
+        rounded = [self.round_value(value) for value in super()._fit_all(column)]
         return column if all(map(is_, rounded, column)) else rounded
 
 
@@ -60,7 +60,7 @@ def without_zeros(value: Decimal) -> str:
     return str(value.normalize(_EXACT))
 
 
-def produced_type(declared: AnyType) -> AnyType:
+def stream_type_of(declared: AnyType) -> AnyType:
     """The type of a stream of values that were read as a type; there, as in PyFlink, every decimal is a BIG_DEC."""
     return _plain(declared)  # type: ignore[return-value]
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 from penstock.errors import PenstockError, UndecodableRecord
 
 
-def described(error: Exception) -> str:
+def describe(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
@@ -40,4 +40,4 @@ class WatchedFile:
         except Exception as error:  # libraries raise what their parts do: struct.error, zlib.error, IndexError
             if self._failure is not None:
                 raise self._failure from None
-            raise UndecodableRecord(f"{what}: {described(error)}") from None
+            raise UndecodableRecord(f"{what}: {describe(error)}") from None

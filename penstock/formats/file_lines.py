@@ -108,7 +108,7 @@ class LinesReader(FormatReader):
         A record that continues after these lines takes more of them from `_lines`.
         """
 
-    def decoded_one_by_one(
+    def decode_one_by_one(
         self, lines: list[bytes], begin: int, decode: Callable[[bytes], Iterable[Any]]
     ) -> Iterator[Any]:
         """The records that a function makes of each line; a line with which it fails is rejected."""
@@ -125,7 +125,7 @@ class LinesReader(FormatReader):
         self._reject(b"\n".join(lines[first:end]).removesuffix(b"\r"), error, f"line at byte {at}")
 
 
-def decoded(lines: list[bytes], charset: str) -> list[str]:
+def decode_lines(lines: list[bytes], charset: str) -> list[str]:
     """Lines as text, without the carriage return that a line end may have; raises if one cannot be decoded."""
     text = b"\n".join(lines).decode(charset)
     if "\r" in text:
@@ -133,7 +133,7 @@ def decoded(lines: list[bytes], charset: str) -> list[str]:
     return text.split("\n")
 
 
-def decoded_line(line: bytes, charset: str) -> str:
+def decode_line(line: bytes, charset: str) -> str:
     try:
         return line.removesuffix(b"\r").decode(charset)
     except UnicodeDecodeError as error:

@@ -66,10 +66,10 @@ class Trying:
             return False
         return True
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         self._skip, self._next = self._next, min(2 * self._next, MOST_SKIPPED)
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         self._next = 1
 
 
@@ -95,9 +95,9 @@ class MessagesTogether:
             return None
         found = self._read(messages)
         if found is None:
-            self._trying.failed()
+            self._trying.note_failure()
         else:
-            self._trying.worked()
+            self._trying.note_success()
         return found
 
     def _read(self, messages: list[bytes]) -> Sequence[Row] | None:

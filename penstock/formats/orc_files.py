@@ -23,7 +23,7 @@ from penstock.formats.columnar import (
     ColumnarFile,
     ColumnarFormat,
     ColumnarWriter,
-    checked_row_type,
+    check_row_type,
     schema_of,
 )
 from penstock.formats.file_errors import WatchedFile
@@ -38,14 +38,14 @@ class OrcColumnarRowInputFormat(ColumnarFormat):
     """ORC files as rows with the columns of a row type; all columns, if none is given."""
 
     def check_type(self, row_type: RowTypeInfo) -> None:
-        _checked(row_type)
+        _check(row_type)
 
     def read_metadata(self, file: IO[bytes]) -> ColumnarFile:
         return _OrcFile(file)
 
 
-def _checked(row_type: Any) -> RowTypeInfo:
-    checked = checked_row_type(row_type)
+def _check(row_type: Any) -> RowTypeInfo:
+    checked = check_row_type(row_type)
     if holds_times(checked):
         raise TypeError(f"ORC has no type for a time of day, and {checked} has one")
     return checked
@@ -80,7 +80,7 @@ class OrcBulkWriters:
         properties = _properties(writer_properties)
         compression = _compression(properties.get("orc.compress", "ZLIB"))
         stripe_bytes = int(properties.get("orc.stripe.size", _STRIPE_BYTES))
-        return WriterFactory(_OrcWriter, (_checked(row_type), compression, stripe_bytes))
+        return WriterFactory(_OrcWriter, (_check(row_type), compression, stripe_bytes))
 
 
 def _properties(given: Any) -> dict[str, str]:

@@ -23,7 +23,7 @@ from penstock.formats.columnar import (
     ColumnarFormat,
     ColumnarWriter,
     Projection,
-    checked_row_type,
+    check_row_type,
     schema_of,
 )
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
@@ -88,7 +88,7 @@ class ParquetBulkWriters:
         row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
         """Write rows of a type. If `utc_timestamp`, timestamps are marked as being of UTC for other readers."""
-        return WriterFactory(_ParquetWriter, (checked_row_type(row_type), utc_timestamp))
+        return WriterFactory(_ParquetWriter, (check_row_type(row_type), utc_timestamp))
 
 
 class _ParquetWriter(ColumnarWriter):
@@ -119,7 +119,7 @@ class AvroParquetReaders:
 
 def _in_columns(schema: Any) -> AvroSchema:
     checked: AvroSchema = expected(AvroSchema, schema)
-    checked_row_type(RecordsInParquet(checked.schema_string).row_type)
+    check_row_type(RecordsInParquet(checked.schema_string).row_type)
     return checked
 
 

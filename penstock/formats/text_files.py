@@ -12,7 +12,7 @@ from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import UndecodableRecord
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
-from penstock.formats.file_lines import BLOCK_BYTES, Lines, LinesReader, decoded, decoded_line
+from penstock.formats.file_lines import BLOCK_BYTES, Lines, LinesReader, decode_line, decode_lines
 
 __all__ = ["TextLineFormat"]
 
@@ -53,9 +53,9 @@ class _TextLinesReader(LinesReader):
 
     def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
         try:
-            return decoded(lines, self._charset)
+            return decode_lines(lines, self._charset)
         except UnicodeDecodeError:
-            return list(self.decoded_one_by_one(lines, begin, lambda line: [decoded_line(line, self._charset)]))
+            return list(self.decode_one_by_one(lines, begin, lambda line: [decode_line(line, self._charset)]))
 
 
 class _WholeTextReader(FormatReader):

@@ -103,7 +103,7 @@ class Connection:
             return self._cluster.connect(self.builder.key_space)
         except Exception as error:
             self._cluster.shutdown()
-            raise explained(error, self.builder) from error
+            raise explain_error(error, self.builder) from error
 
     def next_stamp(self) -> int:
         """Microseconds, and more than the last."""
@@ -123,7 +123,7 @@ class Connection:
         try:
             return self.session.execute(statement, parameters)
         except Exception as error:
-            raise explained(error, self.builder) from error
+            raise explain_error(error, self.builder) from error
 
     def prepare(self, query: str) -> Any:
         """Let the cluster check a query, and remember it."""
@@ -132,7 +132,7 @@ class Connection:
             try:
                 return self.session.prepare(query)
             except Exception as error:
-                raise explained(error, self.builder, query) from error
+                raise explain_error(error, self.builder, query) from error
 
         return RETRIES.call(attempt, f"preparing a query at {self.builder.address}", is_transient)
 
@@ -154,7 +154,7 @@ def is_transient(error: Exception) -> bool:
     )
 
 
-def explained(error: Exception, builder: ClusterBuilder, query: str = "") -> Exception:
+def explain_error(error: Exception, builder: ClusterBuilder, query: str = "") -> Exception:
     """What the cluster said no to, if it did for good; otherwise the error itself."""
     errors, protocol = driver(), driver("cassandra.protocol")
     text, where = f"{error}", f"Cassandra at {builder.address}"

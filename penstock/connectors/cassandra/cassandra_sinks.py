@@ -145,9 +145,9 @@ class CassandraSinkBuilder:
 
     def build(self) -> CassandraSink:
         """Add the sink to the stream."""
-        return CassandraSink(self._input.sink_to(self._made()).name("Cassandra Sink"))
+        return CassandraSink(self._input.sink_to(self._make_sink()).name("Cassandra Sink"))
 
-    def _made(self) -> Sink:
+    def _make_sink(self) -> Sink:
         if self._builder is None:
             raise ValueError("a Cassandra sink needs set_host or set_cluster_builder")
         options = self._options or MapperOptions()

@@ -79,7 +79,7 @@ class QueryStatements(Statements):
         if len(values) != len(self._names):
             names = ", ".join(self._names)
             raise TypeMismatch(f"the query takes {len(self._names)} values ({names}), the record has {len(values)}")
-        return _bound(self._prepared, [self._unset if value is None else value for value in values])
+        return _bind(self._prepared, [self._unset if value is None else value for value in values])
 
     def _values(self, record: Any) -> list[Any]:
         if isinstance(record, (tuple, list, Row)):
@@ -111,13 +111,13 @@ class ObjectStatements(Statements):
             table, columns, values = mapping_of(kind)
             self._known[kind] = self._connection.prepare(insert_into(table, columns, self._options)), values
         prepared, values = self._known[kind]
-        bound = _bound(prepared, [self._unset if value is None else value for value in values(record)])
+        bound = _bind(prepared, [self._unset if value is None else value for value in values(record)])
         if self._options._consistency_level is not None:
             bound.consistency_level = getattr(driver().ConsistencyLevel, self._options._consistency_level.name)
         return bound
 
 
-def _bound(prepared: Any, values: list[Any]) -> Any:
+def _bind(prepared: Any, values: list[Any]) -> Any:
     try:
         return prepared.bind(values)
     except (TypeError, ValueError, AttributeError) as error:
@@ -127,7 +127,7 @@ def _bound(prepared: Any, values: list[Any]) -> Any:
 
 def insert_into(table: str, columns: list[str], options: MapperOptions) -> str:
     """The statement that saves one object."""
-    names, marks = ", ".join(map(quoted, columns)), ", ".join("?" for _ in columns)
+    names, marks = ", ".join(map(quote, columns)), ", ".join("?" for _ in columns)
     unless = " IF NOT EXISTS" if options._if_not_exists else ""
     using = [f"TTL {options._ttl}"] if options._ttl is not None else []
     using += [f"TIMESTAMP {options._timestamp}"] if options._timestamp is not None else []
@@ -151,12 +151,12 @@ def mapping_of(kind: type) -> tuple[str, list[str], Callable[[Any], list[Any]]]:
     fields = dataclasses.fields(kind)
     key_space = getattr(kind, "__keyspace__", None)
     return (
-        f"{quoted(key_space)}.{quoted(table)}" if key_space else quoted(table),
+        f"{quote(key_space)}.{quote(table)}" if key_space else quote(table),
         [str(field.metadata.get("column", field.name)) for field in fields],
         lambda record: [getattr(record, field.name) for field in fields],
     )
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name as it is, with its capitals, even if CQL has a meaning for the word."""
     return '"' + name.replace('"', '""') + '"'

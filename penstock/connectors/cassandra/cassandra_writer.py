@@ -15,7 +15,7 @@ from penstock.connectors.cassandra.cassandra_client import (
     RETRIES,
     ClusterBuilder,
     Connection,
-    explained,
+    explain_error,
     is_transient,
 )
 from penstock.connectors.cassandra.cassandra_statements import (
@@ -82,13 +82,13 @@ class Requests:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._connection = Connection(settings.builder)
-        self._statements = self._made_statements()
+        self._statements = self._make_statements()
         self._changed = threading.Condition()
         self._under_way = 0
         self._failed: list[Request] = []
         self._last_stamp = 0
 
-    def _made_statements(self) -> Statements:
+    def _make_statements(self) -> Statements:
         settings = self._settings
         try:
             if settings.query is not None:
@@ -139,11 +139,11 @@ class Requests:
         try:
             future = self._connection.send(request.statement, request.stamp, self._statements.trace)
         except Exception as error:
-            self._ended(request, error)
+            self._finish(request, error)
             return
-        future.add_callbacks(lambda _: self._ended(request, None), lambda error: self._ended(request, error))
+        future.add_callbacks(lambda _: self._finish(request, None), lambda error: self._finish(request, error))
 
-    def _ended(self, request: Request, error: Exception | None) -> None:
+    def _finish(self, request: Request, error: Exception | None) -> None:
         with self._changed:
             self._under_way -= 1
             request.error = error
@@ -161,7 +161,7 @@ class Requests:
 
     def _failure(self, request: Request) -> Exception:
         assert request.error is not None
-        known = explained(request.error, self._settings.builder, self._settings.query or "")
+        known = explain_error(request.error, self._settings.builder, self._settings.query or "")
         message = f"Cassandra could not write {_short(request.record)}: {known}"
         kind = type(known) if isinstance(known, ConnectorError) else ConnectorError
         failure = kind(message)

@@ -234,12 +234,12 @@ class TwoPhaseCommitSink(Sink):
         self.function = function
         self._running: _Running | None = None
 
-    def _shared(self) -> _Running:
+    def _get_running(self) -> _Running:
         self._running = self._running or _Running(self.function)
         return self._running
 
     def create_writer(self, context: WriterContext, restored: list[_Transaction]) -> SinkWriter:
-        running = self._shared()
+        running = self._get_running()
         running.open(context.runtime)
         for transaction in restored:
             self.function.recover_and_abort(transaction.handle)
@@ -250,7 +250,7 @@ class TwoPhaseCommitSink(Sink):
         return _Writer(running)
 
     def create_committer(self) -> Committer:
-        return _Committer(self._shared())
+        return _Committer(self._get_running())
 
 
 class _Writer(SinkWriter):

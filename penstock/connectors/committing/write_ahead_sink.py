@@ -112,17 +112,17 @@ class GenericWriteAheadSink(Sink):
     def close(self) -> None:
         """Called at the end, even after a failure."""
 
-    def _shared(self) -> _Log:
+    def _get_log(self) -> _Log:
         self._log = self._log or _Log(self)
         return self._log
 
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
-        log = self._shared()
+        log = self._get_log()
         log.open(context.runtime)
         return _Writer(log, context)
 
     def create_committer(self) -> Committer:
-        return _Committer(self._shared())
+        return _Committer(self._get_log())
 
 
 @persisted
@@ -169,7 +169,7 @@ class _Log:
     def add(self, section: _Section) -> None:
         self.waiting[section.key] = section
 
-    def completed(self, sections: Iterable[_Section]) -> None:
+    def mark_complete(self, sections: Iterable[_Section]) -> None:
         """A checkpoint is complete that holds these sections; those unknown here are of an earlier attempt."""
         for section in sections:
             if section.key not in self.waiting:
@@ -193,14 +193,14 @@ class _Log:
         for key, section in list(self.waiting.items()):
             if key not in self.complete:
                 break
-            if not self._sent(section):
+            if not self._send(section):
                 return False
             del self.waiting[key]
             self.complete.discard(key)
             self.doubtful.discard(key)
         return True
 
-    def _sent(self, section: _Section) -> bool:
+    def _send(self, section: _Section) -> bool:
         committer = self._committer(section)
         if section.key in self.doubtful and committer.is_checkpoint_committed(section.subtask, section.commit_id):
             return True
@@ -281,7 +281,7 @@ class _Committer(Committer):
         self._log = log
 
     def commit(self, committables: list[_Section]) -> None:
-        self._log.completed(committables)
+        self._log.mark_complete(committables)
 
     def close(self) -> None:
         self._log.close()
@@ -345,7 +345,7 @@ class DatabaseCheckpointCommitter(CheckpointCommitter):
     def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
         import sqlalchemy
 
-        database, rows = self._opened()
+        database, rows = self._database_and_rows()
         mine = self._mine(rows, subtask_idx)
         names = {"job": self.job_id, "operator": self.operator_id, "subtask": subtask_idx}
         last = sqlalchemy.select(rows.c.checkpoint).where(mine).order_by(rows.c.checkpoint.desc())
@@ -363,12 +363,12 @@ class DatabaseCheckpointCommitter(CheckpointCommitter):
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
         import sqlalchemy
 
-        database, rows = self._opened()
+        database, rows = self._database_and_rows()
         this = sqlalchemy.and_(self._mine(rows, subtask_idx), rows.c.checkpoint == checkpoint_id)
         query = sqlalchemy.select(rows.c.checkpoint).where(this)
         return database.run(lambda connection: connection.execute(query).first() is not None, "reading from")
 
-    def _opened(self) -> tuple[Database, Table]:
+    def _database_and_rows(self) -> tuple[Database, Table]:
         assert self._database is not None and self._rows is not None, "it is used after open()"
         return self._database, self._rows
 

@@ -60,14 +60,14 @@ class ElasticsearchEmitter(ABC):
         Records are dicts, rows with names, or dataclasses. With a `key_field`, its value is the document's id, and an
         existing document is updated.
         """
-        return _Documents(_named(index, "index"), False, key_field, doc_type)
+        return _Documents(_check_name(index, "index"), False, key_field, doc_type)
 
     @staticmethod
     def dynamic_index(
         index_field: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
         """Return an emitter that writes every record to the index that one of its fields names."""
-        return _Documents(_named(index_field, "index field"), True, key_field, doc_type)
+        return _Documents(_check_name(index_field, "index field"), True, key_field, doc_type)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _field(document: dict[str, Any], name: str) -> Any:
     return document[name]
 
 
-def _named(name: str, what: str) -> str:
+def _check_name(name: str, what: str) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError(f"the {what} is a name, not {name!r}")
     return name

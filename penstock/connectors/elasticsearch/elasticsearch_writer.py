@@ -94,9 +94,9 @@ class Encoding:
         if "_id" in about:
             about["_id"] = str(about["_id"])
         lines = [{kind: about}] if kind == "delete" else [{kind: about}, body]
-        return Action(kind, about["_index"], about.get("_id"), tuple(map(self._encoded, lines)))
+        return Action(kind, about["_index"], about.get("_id"), tuple(map(self._encode, lines)))
 
-    def _encoded(self, value: Any) -> bytes:
+    def _encode(self, value: Any) -> bytes:
         try:
             return bytes(self._json.dumps(value))
         except (client_package().SerializationError, TypeError, ValueError) as error:
@@ -113,9 +113,9 @@ class BulkWriter(SinkWriter):
         self._actions: list[Action] = []
         self._bytes = 0
         self._due: int | None = None
-        self._client = self._connected()
+        self._client = self._connect()
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         settings = self._settings
         options: dict[str, Any] = {"max_retries": 0, "retry_on_timeout": False}
         if settings.credentials is not None:
@@ -168,9 +168,11 @@ class BulkWriter(SinkWriter):
         try:
             answer = self._client.perform_request("POST", "/_bulk", headers=HEADERS, body=lines)
         except client_package().ApiError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         results = [next(iter(item.values())) for item in answer.body["items"]]
-        refused = [result["status"] not in _accepted(action) for action, result in zip(waiting, results, strict=True)]
+        refused = [
+            result["status"] not in _good_statuses(action) for action, result in zip(waiting, results, strict=True)
+        ]
         for action, result, was_refused in zip(waiting, results, refused, strict=True):
             if was_refused and result["status"] not in BUSY:
                 raise _not_taken(action, result)
@@ -179,7 +181,7 @@ class BulkWriter(SinkWriter):
             first = results[refused.index(True)]
             raise _Busy(f"{sum(refused)} documents were refused for now, the first with: {_reason(first)}")
 
-    def _refused(self, error: Any) -> Exception:
+    def _refusal(self, error: Any) -> Exception:
         status = error.meta.status
         reason = _reason(error.body) if isinstance(error.body, dict) else error.message
         if status in BUSY:
@@ -197,7 +199,7 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, (_Busy, lost.ConnectionError, lost.ConnectionTimeout))
 
 
-def _accepted(action: Action) -> tuple[int, ...]:
+def _good_statuses(action: Action) -> tuple[int, ...]:
     """A document that is to be deleted may be gone already."""
     return (200, 201, 404) if action.kind == "delete" else (200, 201)
 

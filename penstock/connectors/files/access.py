@@ -29,7 +29,7 @@ class Files(Storage):
 
     def visible(self) -> dict[str, int | None]:
         """The files for readers with their sizes: one file, all below a folder, or those that match a pattern."""
-        found = self._listed(self._found)
+        found = self._listed(self._find)
         return {self._name(path) if path != self.root else "": size for path, size in found.items()}
 
     def is_folder(self) -> bool:
@@ -43,20 +43,20 @@ class Files(Storage):
         except FileNotFoundError:
             return None
 
-    def _found(self) -> dict[str, int | None]:
+    def _find(self) -> dict[str, int | None]:
         if self.fs.isfile(self.root):
             return {self.root: self.fs.size(self.root)}
         pattern = PATTERN.search(self.root)
         if pattern is None or self.fs.isdir(self.root):
-            return self._shown(self.root)
+            return self._visible_files(self.root)
         found: dict[str, int | None] = {}
         named_folder = self.root[: pattern.start()].rpartition("/")[0]
         for path, info in self.fs.glob(self.root, detail=True).items():
             if not _is_hidden(path.removeprefix(f"{named_folder}/")):
-                found.update(self._shown(path) if info["type"] == "directory" else {path: info.get("size")})
+                found.update(self._visible_files(path) if info["type"] == "directory" else {path: info.get("size")})
         return found
 
-    def _shown(self, folder: str) -> dict[str, int | None]:
+    def _visible_files(self, folder: str) -> dict[str, int | None]:
         below = self._below(folder)
         return {path: size for path, size in below.items() if not _is_hidden(posixpath.relpath(path, folder))}
 
@@ -77,10 +77,10 @@ class Files(Storage):
 
     # --- what errors are called ---
     def _given_up(self, verb: str, name: str, error: Exception) -> ConnectorError:
-        return named(error, self.url(name))
+        return translate_error(error, self.url(name))
 
     def _missing(self, name: str, error: FileNotFoundError) -> ConnectorError:
-        return named(error, self.url(name))
+        return translate_error(error, self.url(name))
 
     def _refused(self, message: str, lasting: bool) -> ConnectorError:
         return ConnectorError(message)
@@ -91,7 +91,7 @@ def is_transient(error: Exception) -> bool:
     return is_passing(error) and not is_damage(error)
 
 
-def named(error: Exception, url: str) -> ConnectorError:
+def translate_error(error: Exception, url: str) -> ConnectorError:
     """An error of a file system as one of ours."""
     if isinstance(error, FileNotFoundError):
         return NotFound(f"there is no file {url}, or no longer")
@@ -109,7 +109,7 @@ def naming(url: str) -> Iterator[None]:
         raise NotFound(f"{url} cannot be written: {error}") from error
     except Exception as error:
         if is_of_storage(error):
-            raise named(error, url) from error
+            raise translate_error(error, url) from error
         raise
 
 
@@ -146,14 +146,14 @@ class _Zstandard(io.RawIOBase):
                 if self._frame is not None:
                     raise EOFError("its last frame is not whole")
                 return 0
-            self._ready = memoryview(b"".join(self._decompressed(block)))
+            self._ready = memoryview(b"".join(self._decompress(block)))
         count = min(len(buffer), len(self._ready))
         buffer[:count] = self._ready[:count]
         self._ready = self._ready[count:]
         self._at += count
         return count
 
-    def _decompressed(self, block: bytes) -> Iterator[bytes]:
+    def _decompress(self, block: bytes) -> Iterator[bytes]:
         while block:
             self._frame = self._frame or zstandard.ZstdDecompressor().decompressobj()
             yield self._frame.decompress(block)

@@ -152,7 +152,7 @@ def _refuse(message: Any, error: Exception, where: str) -> None:
     raise UndecodableRecord(f"a file that is to be compacted cannot be read, {where}: {error}") from error
 
 
-def opened(parts: list[Closed]) -> Iterator[IO[bytes]]:
+def open_parts(parts: list[Closed]) -> Iterator[IO[bytes]]:
     """The files of some closed parts, one after the other; one that is missing is named."""
     for part in parts:
         with Files(part.hidden).open("") as file:

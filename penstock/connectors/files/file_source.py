@@ -15,7 +15,7 @@ from penstock.base.arguments import check_arguments
 from penstock.base.storage import is_of_storage
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.connectors.files.access import COMPRESSIONS, RETRIES, Files, is_damage, is_transient, named
+from penstock.connectors.files.access import COMPRESSIONS, RETRIES, Files, is_damage, is_transient, translate_error
 from penstock.connectors.source_api import (
     Boundedness,
     ReaderContext,
@@ -281,7 +281,7 @@ class FileSplitReader(SplitReader):
             if is_damage(error) and url.endswith(tuple(COMPRESSIONS)):
                 raise UndecodableRecord(f"{url} is damaged, it cannot be decompressed: {error}") from error
             if is_of_storage(error):
-                raise named(error, url) from error
+                raise translate_error(error, url) from error
             raise
         # Only now: a read that failed halfway has met the same records as the one that followed it.
         for message, problem, where in self._rejected:

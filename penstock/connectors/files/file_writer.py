@@ -19,7 +19,7 @@ from penstock.connectors.files.buckets import (
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy, opened
+from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy, open_parts
 from penstock.connectors.files.parts import (
     MARK,
     Closed,
@@ -101,9 +101,9 @@ class FileWriter(SinkWriter):
         """
         if isinstance(item, Closed):
             waited = item.checkpoints
-            self._closed.append(item if self._names.owns(item.hidden) else self._copied(item).finish(waited))
+            self._closed.append(item if self._names.owns(item.hidden) else self._copy(item).finish(waited))
         elif _is_there(item):
-            part = self._copied(item, item.creation_time)
+            part = self._copy(item, item.creation_time)
             if self._names.owns(item.hidden):
                 self._replaced.append(item.hidden)
             if self._continues and item.bucket_id not in self._open:
@@ -111,7 +111,7 @@ class FileWriter(SinkWriter):
             else:
                 self._closed.append(part.finish())
 
-    def _copied(self, item: InProgress | Closed, creation_time: int | None = None) -> PartFile:
+    def _copy(self, item: InProgress | Closed, creation_time: int | None = None) -> PartFile:
         part = self._begin(item.bucket_id, self._names.next())
         part.creation_time = part.creation_time if creation_time is None else creation_time
         part.copy(item.hidden, item.length)
@@ -152,7 +152,7 @@ class FileWriter(SinkWriter):
         now = self._context.now
         part = self._open.get(bucket_id)
         if part is None:
-            part = self._open[bucket_id] = self._begin(_checked(bucket_id), self._names.next())
+            part = self._open[bucket_id] = self._begin(_check_bucket_id(bucket_id), self._names.next())
         part.write(values, self._new_content, now)
         if self._settings.rolling_policy.should_roll_on_event(part):
             self._close(bucket_id)
@@ -189,13 +189,13 @@ class FileWriter(SinkWriter):
         for bucket_id, part in list(self._open.items()):
             if all_of_them or policy.should_roll_on_checkpoint(part):
                 self._close(bucket_id)
-        pending = self._compacted() if self._settings.strategy is not None else self._all_closed()
+        pending = self._compact_due() if self._settings.strategy is not None else self._all_closed()
         if self.is_savepoint:
-            return [self._marked(item) for item in pending]
+            return [self._mark(item) for item in pending]
         replaced, self._replaced = self._replaced, []
         return [*pending, Discarded(tuple(replaced))] if replaced else list(pending)
 
-    def _marked(self, pending: Pending) -> Pending:
+    def _mark(self, pending: Pending) -> Pending:
         """Keep a file for the savepoint. What it replaces is not for the savepoint to delete."""
         with self._files.open_new(self._files.name(pending.hidden) + MARK):
             self._replaced.extend(pending.replaces)
@@ -213,7 +213,7 @@ class FileWriter(SinkWriter):
             part.abandon()
 
     # --- compaction ---
-    def _compacted(self) -> list[Pending]:
+    def _compact_due(self) -> list[Pending]:
         """Make one file of the closed ones of each bucket that is due; the others wait on."""
         strategy = self._settings.strategy
         assert strategy is not None
@@ -232,10 +232,10 @@ class FileWriter(SinkWriter):
         compactor = self._settings.compactor
         assert compactor is not None
         if len(parts) == 1 or not compactor.merges:
-            return [Pending(part.hidden, _compacted_name(part.final), part.length) for part in parts]
+            return [Pending(part.hidden, _name_of_compacted(part.final), part.length) for part in parts]
         merged = self._begin(parts[0].bucket_id, COMPACTED + self._names.next())
         with naming(merged.hidden):
-            merged.fill(lambda stream, write: compactor.compact(opened(parts), stream, write), self._new_content)
+            merged.fill(lambda stream, write: compactor.compact(open_parts(parts), stream, write), self._new_content)
         whole = merged.finish()
         replaced = tuple(part.hidden for part in parts if self._names.owns(part.hidden))
         return [Pending(whole.hidden, whole.final, whole.length, replaced)]
@@ -251,12 +251,12 @@ def _is_there(item: InProgress) -> bool:
     raise NotFound(f"{item.hidden} is gone, with {item.length} bytes of results that no reader has seen")
 
 
-def _compacted_name(url: str) -> str:
+def _name_of_compacted(url: str) -> str:
     folder, name = posixpath.split(url)
     return posixpath.join(folder, name if name.startswith(COMPACTED) else COMPACTED + name)
 
 
-def _checked(bucket_id: Any) -> str:
+def _check_bucket_id(bucket_id: Any) -> str:
     if not isinstance(bucket_id, str):
         raise TypeError(f"a bucket id is text, the path of a folder, not {bucket_id!r}")
     if bucket_id.startswith("/") or ".." in bucket_id.split("/"):

@@ -82,9 +82,9 @@ class Database:
             with self.engine.begin() as connection:
                 return action(connection)
 
-        return self.tried(transaction, what, self.close)
+        return self.retry(transaction, what, self.close)
 
-    def tried(self, action: Callable[[], T], what: str, between: Callable[[], None]) -> T:
+    def retry(self, action: Callable[[], T], what: str, between: Callable[[], None]) -> T:
         """Do something that may be done again; its errors become ours."""
         require_sqlalchemy()
         from sqlalchemy.exc import DBAPIError
@@ -259,14 +259,16 @@ def _passes(error: DBAPIError) -> bool:
     if error.connection_invalidated or _PASSING_TEXT.search(_text(error)):
         return True
     # Without a state it is SQLite, which says everything in this way, or a connection that failed.
-    return isinstance(error, (OperationalError, InterfaceError)) and not _is_sqlite(error) and _known(error) is None
+    return (
+        isinstance(error, (OperationalError, InterfaceError)) and not _is_sqlite(error) and _kind_by_text(error) is None
+    )
 
 
 def _is_sqlite(error: DBAPIError) -> bool:
     return type(error.orig).__module__.startswith("sqlite3")
 
 
-def _known(error: DBAPIError) -> type[ConnectorError] | None:
+def _kind_by_text(error: DBAPIError) -> type[ConnectorError] | None:
     text = _text(error)
     return next((kind for pattern, kind in _BY_TEXT if re.search(pattern, text, re.IGNORECASE)), None)
 
@@ -275,4 +277,4 @@ def _kind(error: DBAPIError) -> type[ConnectorError]:
     state = _state(error)
     if state is not None:
         return next((kind for beginning, kind in _BY_STATE if state.startswith(beginning)), ConnectorError)
-    return _known(error) or ConnectorError
+    return _kind_by_text(error) or ConnectorError

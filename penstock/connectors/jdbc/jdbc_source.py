@@ -164,7 +164,7 @@ class _Parts(SplitEnumerator):
 
         def ask(connection: Connection) -> tuple[Any, Any]:
             key = connection.dialect.identifier_preparer.quote(source.keys[0])
-            asked = _wrapped(source.query, f"MIN({key}), MAX({key})")
+            asked = _wrap(source.query, f"MIN({key}), MAX({key})")
             row = connection.exec_driver_sql(asked.render(connection.dialect.paramstyle)).one()
             return row[0], row[1]
 
@@ -221,7 +221,7 @@ class _PartReader(SplitReader):
 
     def _next_page(self) -> None:
         try:
-            self._database.tried(self._fetch, "reading from", self._let_go)
+            self._database.retry(self._fetch, "reading from", self._let_go)
         except BaseException:
             self._let_go()
             raise
@@ -261,7 +261,7 @@ class _PartReader(SplitReader):
             conditions.append(f"({names}) > ({', '.join('?' for _ in self._fetched_to)})")
             values += self._fetched_to
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return _wrapped(self._source.query, "*", f"{where} ORDER BY {names}"), values
+        return _wrap(self._source.query, "*", f"{where} ORDER BY {names}"), values
 
     def _key(self, row: tuple[Any, ...]) -> Key:
         return tuple(row[place] for place in self._places)
@@ -289,6 +289,6 @@ class _PartReader(SplitReader):
         self._let_go()
 
 
-def _wrapped(query: str, columns: str, rest: str = "") -> Sql:
+def _wrap(query: str, columns: str, rest: str = "") -> Sql:
     """A query around the user's; a line break ends a comment that it may end with."""
     return Sql.parse(f"SELECT {columns} FROM (\n{query.strip().rstrip(';')}\n) AS part{rest}")

@@ -156,7 +156,7 @@ class OnceCommitter(Committer):
     def _commit_once(self, connection: Connection, markers: Table, prepared: Prepared) -> None:
         """Only the last markers of an origin are kept: one that comes very late must not find its own forgotten."""
         take_turn(connection, prepared.origin, self._options.timeout_sec, self.check_owner)
-        ids = _locked(connection, markers, prepared.origin)
+        ids = _lock_ids(connection, markers, prepared.origin)
         if prepared.id not in ids:
             self.check_owner()
             self._statement.execute(connection, prepared.records)
@@ -182,7 +182,7 @@ def _marker_columns() -> list[Column[Any]]:
     ]
 
 
-def _locked(connection: Connection, markers: Table, origin: str) -> list[str]:
+def _lock_ids(connection: Connection, markers: Table, origin: str) -> list[str]:
     """The last ids that were committed for an origin; others cannot see them before this transaction ends."""
     import sqlalchemy
     from sqlalchemy.dialects import postgresql, sqlite

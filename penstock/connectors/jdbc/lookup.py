@@ -44,7 +44,7 @@ class JdbcLookup:
 
     async def lookup(self, *parameters: Any) -> list[Any]:
         """Return the rows of the query with its `?` filled with the parameters."""
-        self._opened()
+        self._get_database()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._capacity, thread_name_prefix="jdbc-lookup")
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.lookup_now, *parameters)
@@ -53,9 +53,9 @@ class JdbcLookup:
         """Return the same, and wait for it."""
         if len(parameters) != self._sql.placeholders:
             raise ValueError(f"the query has {self._sql.placeholders} parameters, not {len(parameters)}")
-        return self._opened().run(lambda connection: self._ask(connection, parameters), "looking up in")
+        return self._get_database().run(lambda connection: self._ask(connection, parameters), "looking up in")
 
-    def _opened(self) -> Database:
+    def _get_database(self) -> Database:
         """The database, made before there are threads that could make it twice."""
         if self._database is None:
             self._database = Database(self._options, self._retries, self._capacity)

@@ -147,7 +147,7 @@ class OriginCommitter:
         try:
             self._write(open_ones, ids)
         except library().KafkaException as error:
-            self._failed(error, time.monotonic() - began)
+            self._handle_failure(error, time.monotonic() - began)
         except ConnectorError:
             self._start_anew()
             raise
@@ -173,7 +173,7 @@ class OriginCommitter:
                 if not error.args[0].retriable() or time.monotonic() > until:
                     raise
 
-    def _failed(self, exception: Exception, seconds: float) -> None:
+    def _handle_failure(self, exception: Exception, seconds: float) -> None:
         """It is unknown whether it was committed. A new producer makes sure that it has ended, and the marker gives the
         answer."""
         error, code = exception.args[0], library().KafkaError

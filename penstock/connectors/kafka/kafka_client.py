@@ -143,9 +143,9 @@ class Client:
         """What the servers know of one topic or of all, by name."""
 
         what = "the list of topics" if topic is None else f"topic {topic!r}"
-        return self.call(lambda client: self._listed(client, topic, what), what, retries)
+        return self.call(lambda client: self._list_topics(client, topic, what), what, retries)
 
-    def _listed(self, client: Any, topic: str | None, what: str) -> dict[str, Any]:
+    def _list_topics(self, client: Any, topic: str | None, what: str) -> dict[str, Any]:
         """Ask for a short time, listen why there is no answer, and ask again."""
         name = {} if topic is None else {"topic": topic}
         confluent, until = library(), time.monotonic() + ANSWER_SECONDS
@@ -178,7 +178,7 @@ class Client:
         """The partitions of a topic; NotFound if there is no such topic."""
         code = library().KafkaError
 
-        def found() -> list[int]:
+        def find_partitions() -> list[int]:
             known = self.topics(topic)[topic]
             if known.error is not None:
                 self.refuse(known.error, f"topic {topic!r}")
@@ -186,7 +186,9 @@ class Client:
             return sorted(known.partitions)
 
         try:
-            return Retries(attempts=3, delay=0.2).call(found, f"topic {topic!r}", lambda e: isinstance(e, _NotYet))
+            return Retries(attempts=3, delay=0.2).call(
+                find_partitions, f"topic {topic!r}", lambda e: isinstance(e, _NotYet)
+            )
         except ConnectorError as error:
             missing = error.__cause__
             if not isinstance(missing, _NotYet):

@@ -47,7 +47,7 @@ class KafkaReader(SourceReader):
     # --- splits ---
     def add_splits(self, splits: Sequence[KafkaSplit]) -> None:
         if self._client is None:
-            self._client = self._source.connect(str(self._index), self._measured.committed)
+            self._client = self._source.connect(str(self._index), self._measured.note_commit)
         self._measured.add((split.topic, split.partition) for split in splits)
         topics = {split.topic for split in splits} | {topic for topic, _ in self._splits}
         self._only_topic = topics.pop() if len(topics) == 1 else None
@@ -115,7 +115,7 @@ class KafkaReader(SourceReader):
         runs = self._by_partition(messages, message_type).items()
         fetched = [self._take(key, run, message_type) for key, run in runs if key in self._splits]
         for event in events:
-            self._happened(event)
+            self._handle_event(event)
         return [*fetched, *self._take_ended()]
 
     def _by_partition(self, messages: list[Any], message_type: Any) -> dict[Key, list[Any]]:
@@ -165,19 +165,19 @@ class KafkaReader(SourceReader):
         return closing(self._source.connect(f"{self._index}-asking"))
 
     # --- what is not a record ---
-    def _happened(self, event: Any) -> None:
+    def _handle_event(self, event: Any) -> None:
         code = library().KafkaError
         error, key = event.error(), (event.topic(), event.partition())
         assert self._client is not None
         if error.code() == code._PARTITION_EOF:
-            self._reached(key, event.offset())
+            self._reach_end(key, event.offset())
         elif error.code() == code._AUTO_OFFSET_RESET:
             if key in self._splits:
                 self._out_of_range(self._client, self._splits[key])
         else:
             self._trouble(self._client, error, f"reading {event.topic() or 'topics'}")
 
-    def _reached(self, key: Key, offset: int) -> None:
+    def _reach_end(self, key: Key, offset: int) -> None:
         """The end as it is now. What lies before it and was not read is no record: a marker of a transaction."""
         split = self._splits.get(key)
         if split is None or offset < split.offset:

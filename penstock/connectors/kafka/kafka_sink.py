@@ -96,7 +96,7 @@ class Serializer:
             keys = self._schema.key_schema.write_batch(rows.batch)  # type: ignore[attr-defined]
         if values is None or keys is None:
             return None
-        times = repeat(0) if stamps is None else [_sent_at(stamp) for stamp in stamps]
+        times = repeat(0) if stamps is None else [_time_or_zero(stamp) for stamp in stamps]
         return [(topic, v, k, -1, t, None) for v, k, t in zip(values, keys, times, strict=False)]
 
     @cached_property
@@ -112,9 +112,9 @@ class Serializer:
             return (self.one(value, stamp) for value, stamp in pairs)
         topic, serialize = self._plain_topic, schema.value_schema.serialize
         if schema.key_schema is None:
-            return ((topic, serialize(v), None, -1, _sent_at(t), None) for v, t in pairs)
+            return ((topic, serialize(v), None, -1, _time_or_zero(t), None) for v, t in pairs)
         key = schema.key_schema.serialize
-        return ((topic, serialize(v), key(v), -1, _sent_at(t), None) for v, t in pairs)
+        return ((topic, serialize(v), key(v), -1, _time_or_zero(t), None) for v, t in pairs)
 
     def one(self, value: Any, timestamp: int | None) -> ToSend:
         schema = self._schema
@@ -126,7 +126,14 @@ class Serializer:
             timestamp = schema.timestamp(value, timestamp)
         partition = -1 if schema.partitioner is None else self._chosen(schema.partitioner, key, value, topic)
         headers = schema.header_provider(value) if schema.header_provider is not None else None
-        return topic, schema.value_schema.serialize(value), key, partition, _sent_at(timestamp), headers or None
+        return (
+            topic,
+            schema.value_schema.serialize(value),
+            key,
+            partition,
+            _time_or_zero(timestamp),
+            headers or None,
+        )
 
     def _chosen(self, partitioner: Partitioner, key: bytes | None, value: Any, topic: str) -> int:
         partitions = self._partitions(topic)
@@ -136,7 +143,7 @@ class Serializer:
         return chosen
 
 
-def _sent_at(timestamp: int | None) -> int:
+def _time_or_zero(timestamp: int | None) -> int:
     return timestamp if timestamp is not None and timestamp > 0 else 0
 
 
@@ -213,11 +220,11 @@ class Sending:
         self.lost: Callable[[], None] = lambda: None
         """Called for every record that is given up with nothing but a line in the log."""
         self._logs_only = sink.logs_failures_only
-        self.client = sink.producer(on_delivery=self._undelivered, **more)
+        self.client = sink.producer(on_delivery=self._on_delivery, **more)
         self.producer: Any = self.client.client
         self._partitions: dict[str, tuple[float, list[int]]] = {}
 
-    def _undelivered(self, error: Any, message: Any) -> None:
+    def _on_delivery(self, error: Any, message: Any) -> None:
         code = library().KafkaError
         if error is None or error.code() in (code._PURGE_QUEUE, code._PURGE_INFLIGHT):
             # What is purged was given up because of something else.
@@ -242,7 +249,7 @@ class Sending:
             except BufferError:
                 self._send_later(topic, value, key, partition, timestamp, headers)
             except library().KafkaException as error:
-                self._refused(error, topic, value)
+                self._raise_refusal(error, topic, value)
 
     def _send_later(self, *record: Any) -> None:
         topic, value, key, partition, timestamp, headers = record
@@ -256,7 +263,7 @@ class Sending:
                 continue
             return
 
-    def _refused(self, exception: Exception, topic: str, value: bytes | None) -> None:
+    def _raise_refusal(self, exception: Exception, topic: str, value: bytes | None) -> None:
         """The library does not take a record, and never will; a transaction that failed before is another matter."""
         error, code = exception.args[0], library().KafkaError
         if error.code() not in (code.MSG_SIZE_TOO_LARGE, code._UNKNOWN_PARTITION, code._UNKNOWN_TOPIC):

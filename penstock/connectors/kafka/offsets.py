@@ -63,24 +63,24 @@ class OffsetFinder:
         made = library().TopicPartition
         asked = [made(where.topic, where.partition, timestamp) for where in partitions]
         answers = self.client.call(
-            lambda client: _checked(client.offsets_for_times(asked, timeout=ANSWER_SECONDS)), "offsets"
+            lambda client: _check(client.offsets_for_times(asked, timeout=ANSWER_SECONDS)), "offsets"
         )
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers}
 
-    def committed(self, partitions: Sequence[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+    def offsets_of_group(self, partitions: Sequence[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """What the group has committed, for those partitions where it has."""
         if self.group is None:
             raise ValueError("committed offsets are those of a group: call set_group_id()")
         made = library().TopicPartition
         asked = [made(where.topic, where.partition) for where in partitions]
         answers = self.client.call(
-            lambda client: _checked(client.committed(asked, timeout=ANSWER_SECONDS)),
+            lambda client: _check(client.committed(asked, timeout=ANSWER_SECONDS)),
             f"the committed offsets of group {self.group!r}",
         )
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.offset >= 0}
 
 
-def _checked(answers: list[Any]) -> list[Any]:
+def _check(answers: list[Any]) -> list[Any]:
     for answer in answers:
         if answer.error is not None:
             raise library().KafkaException(answer.error)
@@ -158,7 +158,7 @@ class _Committed(KafkaOffsetsInitializer):
 
     def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
         what = f"group {finder.group!r} has committed nothing"
-        return _completed(finder.committed(partitions), partitions, finder, self.reset, what)
+        return _complete(finder.offsets_of_group(partitions), partitions, finder, self.reset, what)
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,10 @@ class _Given(KafkaOffsetsInitializer):
 
     def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
         known = {where: self.given[where] for where in partitions if where in self.given}
-        return _completed(known, partitions, finder, self.reset, "no offset was given")
+        return _complete(known, partitions, finder, self.reset, "no offset was given")
 
 
-def _completed(
+def _complete(
     known: dict[KafkaTopicPartition, int],
     partitions: Sequence[KafkaTopicPartition],
     finder: OffsetFinder,

@@ -47,7 +47,7 @@ class ReaderMetrics:
         group.gauge("currentOffset", lambda: self._positions().get(key, 0) - 1)
         group.gauge("committedOffset", lambda: self._committed.get(key, NOT_COMMITTED))
 
-    def committed(self, error: Any, partitions: Iterable[Any]) -> None:
+    def note_commit(self, error: Any, partitions: Iterable[Any]) -> None:
         """The library calls this when offsets were committed, or not."""
         if error is not None:
             self._failed.inc()

@@ -204,14 +204,14 @@ class Link:
                 self._open()
             return action()
 
-        return self._retries.call(lambda: self._explained(attempt), f"{what} at {self.config.address}", is_lost)
+        return self._retries.call(lambda: self._call(attempt), f"{what} at {self.config.address}", is_lost)
 
-    def _explained(self, action: Callable[[], Any]) -> Any:
+    def _call(self, action: Callable[[], Any]) -> Any:
         try:
             return action()
         except Exception as error:
             self.drop()
-            meaning = explained(error, self.config)
+            meaning = explain_error(error, self.config)
             if meaning is not None:
                 raise meaning from error
             raise
@@ -265,7 +265,7 @@ def is_lost(error: Exception) -> bool:
 _MEANINGS: dict[int, type[ConnectorError]] = {403: AccessDenied, 404: NotFound}
 
 
-def explained(error: Exception, config: RMQConnectionConfig) -> ConnectorError | None:
+def explain_error(error: Exception, config: RMQConnectionConfig) -> ConnectorError | None:
     """What the broker refused, if trying again would not help."""
     errors = pika().exceptions
     if isinstance(error, (errors.ProbableAuthenticationError, errors.AuthenticationError)):

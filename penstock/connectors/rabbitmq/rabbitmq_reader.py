@@ -202,12 +202,12 @@ class QueueConsumer:
         covered = [batch for batch in self._waiting if batch.checkpoint <= checkpoint]
         self._waiting = self._waiting[len(covered) :]
         last = max((batch.last for batch in covered), default=0)
-        if last and self._commits and not self._confirmed(last):
+        if last and self._commits and not self._confirm(last):
             return
         for batch in covered:
             self._ids.difference_update(batch.ids)
 
-    def _confirmed(self, last: int) -> bool:
+    def _confirm(self, last: int) -> bool:
         if self._link.channel is None:
             return False
         try:

@@ -17,7 +17,7 @@ from penstock.api.state.descriptors import MapStateDescriptor
 from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.builders.keyed_stream import KeyedStream
-from penstock.datastream.data_stream import DataStream, check_instance, produced_type
+from penstock.datastream.data_stream import DataStream, check_instance, result_type_of
 from penstock.engine.operators.functions.process_operators import (
     BroadcastProcessOperator,
     CoFlatMapOperator,
@@ -73,7 +73,7 @@ class ConnectedStreams:
         return None
 
     def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
-        return joined_operator(self.stream1, self.stream2, name, operator, type_info)
+        return add_two_input_operator(self.stream1, self.stream2, name, operator, type_info)
 
 
 @check_arguments
@@ -113,14 +113,16 @@ class BroadcastConnectedStream:
         else:
             check_instance(func, BroadcastProcessFunction, "BroadcastConnectedStream.process without keys", "func")
         operator = BroadcastProcessOperator(func, output_type, selector)
-        return joined_operator(stream, self.broadcast_stream.input_stream, "Broadcast Process", operator, output_type)
+        return add_two_input_operator(
+            stream, self.broadcast_stream.input_stream, "Broadcast Process", operator, output_type
+        )
 
 
-def joined_operator(
+def add_two_input_operator(
     first: DataStream, second: DataStream, name: str, operator: Operator, type_info: TypeInformation | None
 ) -> DataStream:
     environment = first._environment
-    if type_info is None and (type_info := produced_type(getattr(operator, "function", None))) is not None:
+    if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
         operator.output_type = type_info
     node = environment._add(Transformation(name, operator, [first._input_refs(), second._input_refs()]))
     return DataStream(environment, [StreamRef(node)], type_info)

@@ -9,7 +9,7 @@ from penstock.api.output_tag import OutputTag
 from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.builders.connected_streams import joined_operator
+from penstock.datastream.builders.connected_streams import add_two_input_operator
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.windows.window_joins import IntervalJoinOperator, IntervalSpec
@@ -70,7 +70,7 @@ class IntervalJoined:
             )
         selectors = (self._left._selector, self._right._selector)
         operator = IntervalJoinOperator(process_join_function, spec, output_type, selectors)
-        return joined_operator(self._left, self._right, "Interval Join", operator, output_type)
+        return add_two_input_operator(self._left, self._right, "Interval Join", operator, output_type)
 
 
 __all__ = ["IntervalJoin", "IntervalJoined"]

@@ -44,28 +44,28 @@ class FoldsFields(ABC):
     """Aggregations of one field, over the records of a key so far or over those of a window."""
 
     @abstractmethod
-    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
         """Fold records with a function of what came before and the next record."""
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """The sum of a field."""
-        return self._folded("Sum", Accumulate(Field(position_to_sum), add))
+        return self._fold("Sum", Accumulate(Field(position_to_sum), add))
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """The minimum of a field; the other fields are those of the first record."""
-        return self._folded("Min", Accumulate(Field(position_to_min), min))
+        return self._fold("Min", Accumulate(Field(position_to_min), min))
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """The maximum of a field; the other fields are those of the first record."""
-        return self._folded("Max", Accumulate(Field(position_to_max), max))
+        return self._fold("Max", Accumulate(Field(position_to_max), max))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
         """The record with the least field; of equal ones the first, or the last if `first` is false."""
-        return self._folded("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
+        return self._fold("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
         """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
-        return self._folded("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
+        return self._fold("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
 
 @check_arguments
@@ -177,7 +177,7 @@ class KeyedStream(DataStream, FoldsFields):
         return self.window(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
     # --- what keys forbid ---
-    def _partitioned(self, partitioning: Partitioning) -> NoReturn:
+    def _partition(self, partitioning: Partitioning) -> NoReturn:
         raise UnsupportedOperation(
             f"a keyed stream is partitioned by its key and cannot also be distributed by {partitioning.label.lower()}: "
             "call it before key_by, or after the next operator"
@@ -187,7 +187,7 @@ class KeyedStream(DataStream, FoldsFields):
         """Only function objects can hold state; for a lambda no key is computed."""
         return self._selector if isinstance(func, Function) else None
 
-    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(name, ReduceOperator(function, None, self._selector), self._type)
 
 

@@ -24,7 +24,7 @@ from penstock.cep.pattern_functions import (
 )
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkStrategy
-from penstock.datastream.builders.connected_streams import joined_operator
+from penstock.datastream.builders.connected_streams import add_two_input_operator
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.builders.windowed_stream import one_key
 from penstock.datastream.data_stream import DataStream, check_function, check_instance
@@ -100,7 +100,7 @@ class PatternStream:
         else:
             dynamic = DynamicPatternOperator(self._spec, function, keyed._selector, output_type)
             updates = self._updates.assign_timestamps_and_watermarks(_TIMELESS).broadcast()
-            stream = joined_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
+            stream = add_two_input_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
         stream._node.description = f"{name} of {self._spec.pattern}"
         return stream if keyed is self._stream else stream.force_non_parallel()
 

@@ -20,7 +20,7 @@ from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.builders.keyed_stream import FoldsFields, KeyedStream
-from penstock.datastream.data_stream import DataStream, check_function, check_instance, produced_type
+from penstock.datastream.data_stream import DataStream, check_function, check_instance, result_type_of
 from penstock.engine.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
 from penstock.engine.windows.window_evaluation import (
     ApplyAllEvaluation,
@@ -163,7 +163,7 @@ class _Windowed(FoldsFields, Generic[P]):
         check_function(function, kind, f"reduce or aggregate of {type(self).__name__}", "window_function")
         return evaluation(function)
 
-    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False)
 
     def _then(
@@ -174,7 +174,7 @@ class _Windowed(FoldsFields, Generic[P]):
         output_type: TypeInformation | None,
         check: bool = True,
     ) -> DataStream:
-        output_type = produced_type(evaluation.function) if output_type is None else output_type
+        output_type = result_type_of(evaluation.function) if output_type is None else output_type
         spec = WindowSpec(
             assigner=self._assigner,
             trigger=self._trigger,
@@ -187,9 +187,9 @@ class _Windowed(FoldsFields, Generic[P]):
         operator = WindowOperator(spec, self._stream._selector, output_type if check else None)
         stream = self._stream._then(name, operator, output_type)
         stream._node.description = f"{name} over {self._assigner!r}"
-        return self._placed(stream)
+        return self._place(stream)
 
-    def _placed(self, stream: DataStream) -> DataStream:
+    def _place(self, stream: DataStream) -> DataStream:
         """The results, with the parallelism that windows of this kind need."""
         return stream
 
@@ -210,7 +210,7 @@ class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
     _for_process = ProcessAllWindowFunction, ProcessAllEvaluation
     _for_apply = AllWindowFunction, ApplyAllEvaluation
 
-    def _placed(self, stream: DataStream) -> DataStream:
+    def _place(self, stream: DataStream) -> DataStream:
         return stream.force_non_parallel()
 
 

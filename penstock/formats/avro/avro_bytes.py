@@ -70,7 +70,7 @@ class Input:
 
 
 # --- writing ---
-def written_longs(numbers: Places) -> Run:
+def write_longs(numbers: Places) -> Run:
     """Numbers in their variable length."""
     rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     widest = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
@@ -81,7 +81,7 @@ def written_longs(numbers: Places) -> Run:
     return data[place < lengths[:, None]], lengths
 
 
-def written_wide(numbers: Any) -> Run:
+def write_wide(numbers: Any) -> Run:
     """Numbers of a fixed width."""
     return numbers.view(np.uint8), np.full(len(numbers), numbers.dtype.itemsize)
 

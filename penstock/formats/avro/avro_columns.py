@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.formats.avro.avro_bytes import Input, Misfit, Places, Run, messages_of, written_longs, written_wide
-from penstock.formats.avro.avro_types import Shape, is_null, parsed
+from penstock.formats.avro.avro_bytes import Input, Misfit, Places, Run, messages_of, write_longs, write_wide
+from penstock.formats.avro.avro_types import Shape, is_null, parse_schema
 
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -33,7 +33,7 @@ class AvroColumns:
     def of(schema: str) -> AvroColumns | None:
         """None if there is something in the schema that is not read this way."""
         try:
-            root = _Plan(parsed(schema)).field(parsed(schema))
+            root = _Plan(parse_schema(schema)).field(parse_schema(schema))
         except Misfit:
             return None
         return AvroColumns(root) if isinstance(root, _Record) else None
@@ -91,7 +91,7 @@ class _Whole(_Field):
         found = numbers.to_numpy().astype(np.int64) // self._factor
         if found.size and (found.min() < self._lowest or found.max() > self._highest):
             raise Misfit
-        return [written_longs(found)]
+        return [write_longs(found)]
 
 
 class _Floating(_Field):
@@ -105,7 +105,7 @@ class _Floating(_Field):
     def write(self, column: pa.Array) -> list[Run]:
         if column.type not in (pa.float32(), pa.float64()) or column.type.bit_width > 8 * np.dtype(self._kind).itemsize:
             raise Misfit
-        return [written_wide(np.ascontiguousarray(column.to_numpy().astype(self._kind)))]
+        return [write_wide(np.ascontiguousarray(column.to_numpy().astype(self._kind)))]
 
 
 class _Boolean(_Field):
@@ -116,7 +116,7 @@ class _Boolean(_Field):
         return pa.array(found == 1), at + 1
 
     def write(self, column: pa.Array) -> list[Run]:
-        return [written_wide(_of_type(column, pa.bool_()).to_numpy(zero_copy_only=False).astype(np.uint8))]
+        return [write_wide(_of_type(column, pa.bool_()).to_numpy(zero_copy_only=False).astype(np.uint8))]
 
 
 class _Text(_Field):
@@ -135,7 +135,7 @@ class _Text(_Field):
         places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
         whole = np.frombuffer(data or b"", np.uint8)[places[0] : places[-1]]
         lengths = np.diff(places)
-        return [written_longs(lengths), (whole, lengths)]
+        return [write_longs(lengths), (whole, lengths)]
 
 
 class _Enum(_Field):
@@ -152,7 +152,7 @@ class _Enum(_Field):
         found = pc.index_in(_of_type(column, pa.string()), self._symbols)
         if found.null_count:
             raise Misfit
-        return [written_longs(found.to_numpy().astype(np.int64))]
+        return [write_longs(found.to_numpy().astype(np.int64))]
 
 
 class _Nullable(_Field):
@@ -175,12 +175,12 @@ class _Nullable(_Field):
         there = column.is_valid().to_numpy(zero_copy_only=False)
         branch = np.where(there, 1 - self._null, self._null)
         if there.all():
-            return [written_longs(branch), *self._field.write(column)]
+            return [write_longs(branch), *self._field.write(column)]
         runs, lengths = self._field.write(column.filter(pa.array(there))), []
         for _, own in runs:
             lengths.append(np.zeros(len(there), np.int64))
             lengths[-1][there] = own
-        return [written_longs(branch), *((data, own) for (data, _), own in zip(runs, lengths, strict=True))]
+        return [write_longs(branch), *((data, own) for (data, _), own in zip(runs, lengths, strict=True))]
 
 
 class _Record(_Field):
@@ -255,7 +255,7 @@ class _Plan(Shape):
         null = _null_of(schema)
         if null is not None:
             return _Nullable(self.field(schema[1 - null]), null)
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             raise Misfit
         kind, logical = schema["type"], schema.get("logicalType", "")

@@ -21,11 +21,11 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory, Deseria
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.types import Row
 from penstock.errors import SchemaMismatch, UndecodableRecord
-from penstock.formats.avro.avro_types import around_none, from_rows, parsed, row_type_of, to_fields, to_rows
+from penstock.formats.avro.avro_types import around_none, from_rows, parse_schema, row_type_of, to_fields, to_rows
 from penstock.formats.block_files import Block, BlocksReader
 from penstock.formats.bulk_writers import WriterFactory
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
-from penstock.formats.file_errors import WatchedFile, described
+from penstock.formats.file_errors import WatchedFile, describe
 from penstock.formats.format_libraries import fastavro, has_arrow
 from penstock.formats.message_batches import ReadsTogether, WritesTogether
 
@@ -57,7 +57,7 @@ class AvroSchema:
     schema_string: str
 
     def __post_init__(self) -> None:
-        parsed(self.schema_string)
+        parse_schema(self.schema_string)
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
@@ -89,7 +89,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         return column
 
     def __repr__(self) -> str:
-        return f"GENERIC_RECORD({parsed(self.schema.schema_string).get('name', '')})"
+        return f"GENERIC_RECORD({parse_schema(self.schema.schema_string).get('name', '')})"
 
 
 # --- files ---
@@ -101,7 +101,7 @@ class AvroFormat(BulkFormat):
     splittable = True
 
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
-        wanted = None if self.schema is None else parsed(self.schema.schema_string)
+        wanted = None if self.schema is None else parse_schema(self.schema.schema_string)
         watched = WatchedFile(file)
         file.seek(0)
         with watched.undecodable("not an Avro file, or a broken one"):
@@ -116,7 +116,7 @@ class AvroFormat(BulkFormat):
 
 
 @contextmanager
-def _resolved() -> Iterator[None]:
+def _translate_schema_errors() -> Iterator[None]:
     try:
         yield
     except fastavro().read.SchemaResolutionError as error:
@@ -146,7 +146,7 @@ def _first_block(file: IO[bytes], first: int, start: int) -> int:
 def _blocks(file: WatchedFile, blocks: Any, begin: int, end: int) -> Iterator[Block]:
     """The blocks that begin before the end, each with the byte at which it begins."""
     while begin < end:
-        with file.undecodable(f"the block at byte {begin} of the Avro file is broken"), _resolved():
+        with file.undecodable(f"the block at byte {begin} of the Avro file is broken"), _translate_schema_errors():
             block = next(blocks, None)
             if block is None:
                 return
@@ -183,7 +183,7 @@ class AvroWriter(BulkWriter):
     """Writes dicts into a container file."""
 
     def __init__(self, stream: IO[bytes], schema: AvroSchema, codec: str = "deflate") -> None:
-        self._writer = fastavro().write.Writer(stream, parsed(schema.schema_string), codec=codec)
+        self._writer = fastavro().write.Writer(stream, parse_schema(schema.schema_string), codec=codec)
 
     def add_element(self, element: Any) -> None:
         try:
@@ -199,7 +199,7 @@ class AvroWriter(BulkWriter):
 
 
 def _misfit(value: Any, error: Exception) -> Exception:
-    return mismatch(value, f"the Avro schema: {described(error)}")
+    return mismatch(value, f"the Avro schema: {describe(error)}")
 
 
 # --- messages ---
@@ -208,7 +208,7 @@ class AvroRowSerializationSchema(SerializationSchema, WritesTogether):
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self._schema_string = _schema_string(record_class, avro_schema_string)
-        self._schema = parsed(self._schema_string)
+        self._schema = parse_schema(self._schema_string)
         row_type_of(self._schema_string)
         self._convert = from_rows(self._schema_string)
         self._write = fastavro().schemaless_writer
@@ -238,7 +238,7 @@ class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self._schema_string = _schema_string(record_class, avro_schema_string)
-        self._schema = parsed(self._schema_string)
+        self._schema = parse_schema(self._schema_string)
         self._type_info = row_type_of(self._schema_string)
         self._convert = to_rows(self._schema_string)
         self._fields = to_fields(self._schema_string)
@@ -255,7 +255,7 @@ class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
         try:
             record = self._read(stream, self._schema, None)
         except Exception as error:  # the library raises what its parts do: EOFError, struct.error, IndexError
-            raise UndecodableRecord(f"not a record of the Avro schema: {described(error)}") from None
+            raise UndecodableRecord(f"not a record of the Avro schema: {describe(error)}") from None
         if stream.tell() != len(message):
             raise UndecodableRecord(f"{len(message) - stream.tell()} bytes follow the record of the Avro schema")
         return record

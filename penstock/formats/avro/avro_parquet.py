@@ -17,7 +17,7 @@ from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
 from penstock.formats.arrow_types import SymbolTypeInfo
-from penstock.formats.avro.avro_types import Convert, Shape, is_null, or_same, parsed
+from penstock.formats.avro.avro_types import Convert, Shape, is_null, or_same, parse_schema
 
 _SYMBOL = SymbolTypeInfo("STRING", str)
 
@@ -29,13 +29,13 @@ class RecordsInParquet:
     """
 
     def __init__(self, schema: str) -> None:
-        shape = _ParquetShape(parsed(schema))
-        declared = shape.type_of(parsed(schema), ())
+        shape = _ParquetShape(parse_schema(schema))
+        declared = shape.type_of(parse_schema(schema), ())
         if not isinstance(declared, RowTypeInfo):
             raise ValueError(f"the Avro schema of a Parquet file must be a record, but describes {declared.notation}")
         self.row_type = declared
-        self.to_row = or_same(shape.from_avro(parsed(schema)))
-        self.to_record = or_same(shape.to_avro(parsed(schema)))
+        self.to_row = or_same(shape.from_avro(parse_schema(schema)))
+        self.to_record = or_same(shape.to_avro(parse_schema(schema)))
 
 
 class _ParquetShape(Shape):
@@ -46,7 +46,7 @@ class _ParquetShape(Shape):
         return [field for field in schema["fields"] if not is_null(field["type"])]
 
     def type_of(self, schema: Any, within: tuple[str, ...]) -> TypeInformation:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             branches = [self.type_of(branch, within) for branch in self._branches(schema)]
             return Types.ROW_NAMED(_member_names(len(branches)), branches)
@@ -58,7 +58,7 @@ class _ParquetShape(Shape):
         return _SYMBOL if schema["type"] == "enum" else super().type_of(schema, within)
 
     def from_avro(self, schema: Any) -> Convert | None:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if not isinstance(schema, list):
             return super().from_avro(schema)
         branches = self._branches(schema)
@@ -73,7 +73,7 @@ class _ParquetShape(Shape):
         return to_members
 
     def to_avro(self, schema: Any) -> Convert | None:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             converts = [or_same(self.to_avro(branch)) for branch in self._branches(schema)]
             return lambda members: _only_member(members, converts)
@@ -92,7 +92,7 @@ class _ParquetShape(Shape):
         for index, branch in enumerate(branches):
             if self._fits(value, branch):
                 return index
-        kinds = [self.resolved(branch) for branch in branches]
+        kinds = [self.resolve(branch) for branch in branches]
         names = ", ".join(str(kind.get("name", kind["type"])) for kind in kinds)
         raise mismatch(value, f"the Avro union of {names}")
 
@@ -100,7 +100,7 @@ class _ParquetShape(Shape):
         """Whether a value, which may be None where null is allowed, is one of a type."""
         if value is None:
             return is_null(schema) or (isinstance(schema, list) and any(map(is_null, schema)))
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             return any(self._fits(value, branch) for branch in schema)
         kind = schema["type"]

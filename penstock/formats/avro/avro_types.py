@@ -45,7 +45,7 @@ _LOGICAL: dict[tuple[str, str], TypeInformation] = {
 
 
 @lru_cache(maxsize=64)
-def parsed(schema: str) -> Any:
+def parse_schema(schema: str) -> Any:
     """A schema in fastavro's form. Raises ValueError if it is not valid."""
     library = fastavro()
     try:
@@ -56,7 +56,7 @@ def parsed(schema: str) -> Any:
 
 def row_type_of(schema: str) -> RowTypeInfo:
     """The type of the rows that a record schema describes."""
-    found = Shape(parsed(schema)).type_of(parsed(schema), ())
+    found = Shape(parse_schema(schema)).type_of(parse_schema(schema), ())
     if not isinstance(found, RowTypeInfo):
         raise ValueError(f"the Avro schema of rows must be a record, but describes {found.notation}")
     return found
@@ -64,20 +64,21 @@ def row_type_of(schema: str) -> RowTypeInfo:
 
 def to_rows(schema: str) -> Convert:
     """The function that makes a row of a record as fastavro reads it; times come without a zone, as of UTC."""
-    return or_same(Shape(parsed(schema)).from_avro(parsed(schema)))
+    return or_same(Shape(parse_schema(schema)).from_avro(parse_schema(schema)))
 
 
 def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
     """The fields of such a row, and what must be done to their values, if anything."""
-    shape = Shape(parsed(schema))
+    shape = Shape(parse_schema(schema))
     return [
-        (field["name"], shape.from_avro(field["type"])) for field in shape.fields_of(shape.resolved(parsed(schema)))
+        (field["name"], shape.from_avro(field["type"]))
+        for field in shape.fields_of(shape.resolve(parse_schema(schema)))
     ]
 
 
 def from_rows(schema: str) -> Convert:
     """The function that makes a record as fastavro writes it of a row; times without a zone are taken as of UTC."""
-    return or_same(Shape(parsed(schema)).to_avro(parsed(schema)))
+    return or_same(Shape(parse_schema(schema)).to_avro(parse_schema(schema)))
 
 
 def is_null(schema: Any) -> bool:
@@ -114,7 +115,7 @@ class Shape:
         """The fields of a record that a row has."""
         return list(schema["fields"])
 
-    def resolved(self, schema: Any) -> Any:
+    def resolve(self, schema: Any) -> Any:
         """The schema without a name in its place, or a null beside it; a list for a union of more."""
         while True:
             if isinstance(schema, str):
@@ -132,7 +133,7 @@ class Shape:
                 return schema
 
     def type_of(self, schema: Any, within: tuple[str, ...]) -> TypeInformation:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             return Types.PICKLED_BYTE_ARRAY()
         kind = schema["type"]
@@ -153,7 +154,7 @@ class Shape:
         return Types.ROW_NAMED([field["name"] for field in fields], types)
 
     def from_avro(self, schema: Any) -> Convert | None:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             return None
         kind = schema["type"]
@@ -162,14 +163,14 @@ class Shape:
             names = tuple(name for name, _ in parts)
             return lambda record: make_row(names, tuple([convert(record.get(name)) for name, convert in parts]))
         if kind in ("array", "map"):
-            return _contained(kind, self.from_avro(schema["items" if kind == "array" else "values"]))
+            return _convert_elements(kind, self.from_avro(schema["items" if kind == "array" else "values"]))
         logical = schema.get("logicalType", "")
         if logical.startswith("timestamp-"):
             return as_utc
         return str if logical == "uuid" else None
 
     def to_avro(self, schema: Any) -> Convert | None:
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if isinstance(schema, list):
             return None
         kind = schema["type"]
@@ -177,7 +178,7 @@ class Shape:
             fields = [(field["name"], around_none(self.to_avro(field["type"]))) for field in self.fields_of(schema)]
             return lambda row: _record(row, fields)
         if kind in ("array", "map"):
-            return _contained(kind, self.to_avro(schema["items" if kind == "array" else "values"]))
+            return _convert_elements(kind, self.to_avro(schema["items" if kind == "array" else "values"]))
         logical = schema.get("logicalType", "")
         if logical.startswith("timestamp-"):
             return _with_zone
@@ -197,7 +198,7 @@ def _are_default(names: tuple[str, ...], fields: list[tuple[str, Convert]]) -> b
     return names == tuple(f"f{index}" for index in range(len(names))) and not any(name in names for name, _ in fields)
 
 
-def _contained(kind: str, convert: Convert | None) -> Convert | None:
+def _convert_elements(kind: str, convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
     around = around_none(convert)

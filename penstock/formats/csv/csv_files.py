@@ -11,7 +11,7 @@ from penstock.errors import UndecodableRecord
 from penstock.formats.contracts import Reject
 from penstock.formats.csv.csv_quotes import Dialect
 from penstock.formats.csv.csv_types import MISREAD, FieldsReader, is_comment
-from penstock.formats.file_lines import Lines, LinesReader, decoded
+from penstock.formats.file_lines import Lines, LinesReader, decode_lines
 from penstock.formats.message_batches import Gathering
 
 _LARGEST_FIELD = 64 << 20
@@ -116,7 +116,7 @@ class CsvRecordsReader(LinesReader):
 
     def _rows(self, lines: list[bytes]) -> Sequence[Row]:
         """The rows of lines that are a record each."""
-        parsed = csv.reader(decoded(lines, "utf-8"), **parse_options(self._dialect))
+        parsed = csv.reader(decode_lines(lines, "utf-8"), **parse_options(self._dialect))
         records = [record for record in parsed if record]
         if not records:
             return []

@@ -38,7 +38,7 @@ from penstock.formats.csv.csv_types import (
     one_character,
     text_of,
 )
-from penstock.formats.decimal_values import produced_type
+from penstock.formats.decimal_values import stream_type_of
 from penstock.formats.file_lines import Lines
 from penstock.formats.message_batches import ReadsTogether, WritesTogether, schema_of_batches
 
@@ -265,7 +265,7 @@ class CsvReaderFormat(StreamFormat):
             reader.next_fields()
 
     def get_produced_type(self) -> TypeInformation:
-        return produced_type(self.schema.row_type)
+        return stream_type_of(self.schema.row_type)
 
 
 def _check_header(header: list[str], names: list[str]) -> None:
@@ -454,7 +454,7 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
         return None if odd or text.count("\n") != len(messages) - 1 else text.split("\n")
 
     def get_produced_type(self) -> TypeInformation:
-        return produced_type(self._options.type_info)
+        return stream_type_of(self._options.type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowDeserializationSchema, (self._options,)

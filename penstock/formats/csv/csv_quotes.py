@@ -55,23 +55,23 @@ class Quotes:
             return self.bare(text)
         if self._suspicious.search(text) is None and _units(text) <= _LONGEST_BARE:
             return text
-        return self._quoted(text, self._dialect.quote)
+        return self._quote(text, self._dialect.quote)
 
     def bare(self, text: str) -> str:
         """The field of a number or the null literal, which are quoted only if they could not be read otherwise."""
         if self._special.search(text) is None:
             return text
         if self._dialect.quote is not None:
-            return self._quoted(text, self._dialect.quote)
-        return self._escaped(text)
+            return self._quote(text, self._dialect.quote)
+        return self._escape(text)
 
-    def _quoted(self, text: str, quote: str) -> str:
+    def _quote(self, text: str, quote: str) -> str:
         escape = self._dialect.escape
         if escape is not None:
             text = text.replace(escape, escape * 2)
         return f"{quote}{text.replace(quote, quote * 2)}{quote}"
 
-    def _escaped(self, text: str) -> str:
+    def _escape(self, text: str) -> str:
         escape = self._dialect.escape
         if escape is None:
             raise TypeMismatch(f"{text[:60]!r} ends a field or line, and there is no quote or escape character")

@@ -33,7 +33,7 @@ from penstock.formats.date_texts import (
     read_date,
     read_time,
     read_timestamp,
-    written_time,
+    time_text,
 )
 from penstock.formats.decimal_values import DecimalTypeInfo, without_zeros
 
@@ -59,17 +59,17 @@ def text_of(declared: TypeInformation, separator: str = ";", null: str = "") -> 
         if isinstance(declared, kind):
             return make(declared)
     if isinstance(declared, ListTypeInfo):
-        element = _nested(declared.elem_type, text_of)
+        element = _make_simple(declared.elem_type, text_of)
         return lambda values: separator.join([null if value is None else element(value) for value in values])
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
-        parts = [_nested(part, text_of) for part in declared.field_types]
+        parts = [_make_simple(part, text_of) for part in declared.field_types]
         return lambda row: separator.join(
             [null if value is None else write(value) for write, value in zip(parts, row, strict=True)]
         )
     raise TypeError(f"{declared.notation} has no form in a field of CSV; {_ALLOWED}")
 
 
-def _nested(declared: TypeInformation, make: Callable[[TypeInformation], Any]) -> Any:
+def _make_simple(declared: TypeInformation, make: Callable[[TypeInformation], Any]) -> Any:
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)) or (
         isinstance(declared, ListTypeInfo) and not isinstance(declared, ByteArrayTypeInfo)
     ):
@@ -77,7 +77,7 @@ def _nested(declared: TypeInformation, make: Callable[[TypeInformation], Any]) -
     return make(declared)
 
 
-def _printed(declared: TypeInformation) -> Callable[[Any], str]:
+def _printer(declared: TypeInformation) -> Callable[[Any], str]:
     return declared.text
 
 
@@ -92,14 +92,14 @@ def _decimal_text(value: Decimal) -> str:
 
 _WRITERS: tuple[tuple[type, Callable[[Any], Callable[[Any], str]]], ...] = (
     (BooleanTypeInfo, lambda declared: lambda value: "true" if value else "false"),
-    (FloatTypeInfo, _printed),
+    (FloatTypeInfo, _printer),
     (DoubleTypeInfo, _double_text),
-    (InstantTypeInfo, _printed),
+    (InstantTypeInfo, _printer),
     (DecimalTypeInfo, lambda declared: without_zeros),
     (BigDecimalTypeInfo, lambda declared: _decimal_text),
     (BasicTypeInfo, lambda declared: int.__repr__ if declared.python_class is int else str),
     (DateTypeInfo, lambda declared: datetime.date.isoformat),
-    (TimeTypeInfo, lambda declared: written_time),
+    (TimeTypeInfo, lambda declared: time_text),
     (TimestampTypeInfo, lambda declared: lambda value: declared.text(as_utc(value))),
     (ByteArrayTypeInfo, lambda declared: lambda value: base64.b64encode(value).decode("ascii")),
 )
@@ -138,7 +138,7 @@ class LineWriter:
         """The line of one row, without a line end."""
         row = self._row_type.fit([value])[0]
         texts = [self._null if part is None else write(part) for write, part in zip(self._writers, row, strict=True)]
-        return self._marked_line(self._dialect.delimiter.join(texts))
+        return self._mark_line(self._dialect.delimiter.join(texts))
 
     def lines(self, values: list[Any]) -> list[str]:
         """The lines of some rows, without line ends."""
@@ -150,7 +150,7 @@ class LineWriter:
         """The lines of rows whose fields are given column by column, in the form of their types."""
         written = [self._column(write, column) for write, column in zip(self._writers, columns, strict=True)]
         lines = map(self._dialect.delimiter.join, zip(*written, strict=True))
-        return [self._marked_line(line) for line in lines]
+        return [self._mark_line(line) for line in lines]
 
     def header(self) -> str:
         return self._dialect.delimiter.join(map(self._quotes.text, self._row_type.get_field_names()))
@@ -158,7 +158,7 @@ class LineWriter:
     def _column(self, write: Callable[[Any], str], column: Sequence[Any]) -> list[str]:
         return [self._null if value is None else write(value) for value in column]
 
-    def _marked_line(self, line: str) -> str:
+    def _mark_line(self, line: str) -> str:
         """A line that would be taken for an empty one or for a comment begins with quotes."""
         dialect = self._dialect
         if line and not (dialect.comments and line.lstrip().startswith("#")):
@@ -182,12 +182,12 @@ def value_from(declared: TypeInformation, separator: str = ";", null: str | None
         element = _element_from(declared.elem_type, null)
         return lambda text: [element(part) for part in _split(text, separator)] if text else []
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
-        return _nested_row_reader(declared, separator, null)
+        return _inner_row_reader(declared, separator, null)
     raise TypeError(f"{declared.notation} has no form in a field of CSV; {_ALLOWED}")
 
 
 def _element_from(declared: TypeInformation, null: str | None) -> Callable[[str], Any]:
-    read: Callable[[str], Any] = _nested(declared, value_from)
+    read: Callable[[str], Any] = _make_simple(declared, value_from)
     if null is None and keeps_empty(declared):
         return read
     nulls = {null} if keeps_empty(declared) else {null, ""}
@@ -203,7 +203,7 @@ def _split(text: str, separator: str) -> list[str]:
     return text.split(separator) if separator else [text]
 
 
-def _nested_row_reader(declared: RowTypeInfo | TupleTypeInfo, separator: str, null: str | None) -> Callable[[str], Any]:
+def _inner_row_reader(declared: RowTypeInfo | TupleTypeInfo, separator: str, null: str | None) -> Callable[[str], Any]:
     readers = [_element_from(part, null) for part in declared.field_types]
     names = tuple(declared.get_field_names()) if isinstance(declared, RowTypeInfo) else None
 
@@ -270,7 +270,7 @@ _READERS: tuple[tuple[type, Callable[[Any], Callable[[str], Any]]], ...] = (
     (IntegerTypeInfo, _integer_from),
     (FloatTypeInfo, lambda declared: _single),
     (DoubleTypeInfo, lambda declared: lambda text: float(_plain_number(text))),
-    (DecimalTypeInfo, lambda declared: lambda text: declared.rounded(_decimal(text))),
+    (DecimalTypeInfo, lambda declared: lambda text: declared.round_value(_decimal(text))),
     (BigDecimalTypeInfo, lambda declared: _decimal),
     (InstantTypeInfo, lambda declared: lambda text: instant_from(text.strip())),
     (BasicTypeInfo, _basic_reader),

@@ -21,7 +21,7 @@ _PAIR = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parsed_together(messages: list[bytes], parse_start: ParseStart) -> list[Any] | None:
+def parse_together(messages: list[bytes], parse_start: ParseStart) -> list[Any] | None:
     """The values of some messages; None if any of them is not one JSON value in UTF-8.
 
     Half a character, which an escape can be and which no column can hold, counts as none.

@@ -29,8 +29,8 @@ from penstock.errors import UndecodableRecord
 from penstock.formats.batch_of_rows import RecordBatch
 from penstock.formats.bulk_writers import LinesWriter, WriterFactory
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
-from penstock.formats.file_lines import Lines, LinesReader, decoded, decoded_line
-from penstock.formats.json.json_batches import ParseStart, parsed_together
+from penstock.formats.file_lines import Lines, LinesReader, decode_line, decode_lines
+from penstock.formats.json.json_batches import ParseStart, parse_together
 from penstock.formats.json.json_schema import row_type_of
 from penstock.formats.json.json_types import (
     MISREAD,
@@ -139,7 +139,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
         raise found
 
     def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
-        objects = parsed_together(messages, self._parse_start)
+        objects = parse_together(messages, self._parse_start)
         if objects is None or set(map(type, objects)) != {dict}:
             return None
         try:
@@ -253,16 +253,16 @@ class _JsonLinesReader(LinesReader):
             if found is not None:
                 return found
             parse = self._parse
-            values = [parse(text) for text in decoded(lines, "utf-8") if text and not text.isspace()]
+            values = [parse(text) for text in decode_lines(lines, "utf-8") if text and not text.isspace()]
             return self._read_all(values)
         except (*MISREAD, UndecodableRecord):
-            return list(self.decoded_one_by_one(lines, begin, self._decode_line))
+            return list(self.decode_one_by_one(lines, begin, self._decode_line))
 
     def _read_together(self, lines: list[bytes]) -> Sequence[Any] | None:
         """The rows of lines that are one object each; None if the lines must be looked at one by one."""
         if self._gathering is None or self._rows is None or len(lines) < LEAST_TOGETHER:
             return None
-        objects = parsed_together(lines, self._parse_start)
+        objects = parse_together(lines, self._parse_start)
         if objects is None or set(map(type, objects)) != {dict}:
             return None
         return self._gathering.rows(self._rows.columns(objects))
@@ -275,7 +275,7 @@ class _JsonLinesReader(LinesReader):
         return [self._rows.one(value) for value in values]
 
     def _decode_line(self, line: bytes) -> list[Any]:
-        text = decoded_line(line, "utf-8")
+        text = decode_line(line, "utf-8")
         return [self._decode_one(text)] if text and not text.isspace() else []
 
     def _decode_one(self, text: str) -> Any:

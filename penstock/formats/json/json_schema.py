@@ -34,7 +34,7 @@ class _Converter:
         if not isinstance(node, dict):
             raise ValueError(f"{where} of the JSON schema must be an object, not {node!r}")
         if "$ref" in node:
-            return self._referred(node["$ref"], where, within)
+            return self._follow(node["$ref"], where, within)
         if "oneOf" in node:
             return _the_one({self.type_of(part, where, within) for part in node["oneOf"]}, where)
         kinds = node.get("type", "object" if "properties" in node else None)
@@ -75,7 +75,7 @@ class _Converter:
     def _part(self, node: Any, where: str, within: tuple[str, ...]) -> TypeInformation:
         return self.type_of(node, where, within) or Types.PICKLED_BYTE_ARRAY()
 
-    def _referred(self, reference: str, where: str, within: tuple[str, ...]) -> TypeInformation | None:
+    def _follow(self, reference: str, where: str, within: tuple[str, ...]) -> TypeInformation | None:
         if not reference.startswith("#"):
             raise ValueError(f"{where} of the JSON schema refers to {reference!r}, which is not within it")
         if reference in within:

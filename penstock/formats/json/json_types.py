@@ -39,8 +39,8 @@ from penstock.formats.date_texts import (
     read_date,
     read_time,
     read_timestamp,
-    written_time,
-    written_timestamp,
+    time_text,
+    timestamp_text,
 )
 
 Write = Callable[[Any], str]
@@ -238,8 +238,8 @@ _WRITERS: tuple[tuple[type, Callable[[Any], Write]], ...] = (
     (InstantTypeInfo, lambda declared: lambda value: f'"{declared.text(value)}"'),
     (BasicTypeInfo, _basic_writer),
     (DateTypeInfo, _always(_write_date)),
-    (TimeTypeInfo, _always(lambda value: f'"{written_time(value)}Z"')),
-    (TimestampTypeInfo, _always(lambda value: f'"{written_timestamp(value)}Z"')),
+    (TimeTypeInfo, _always(lambda value: f'"{time_text(value)}Z"')),
+    (TimestampTypeInfo, _always(lambda value: f'"{timestamp_text(value)}Z"')),
     (ByteArrayTypeInfo, _always(_write_bytes)),
     (RowTypeInfo, _row_writer),
     (TupleTypeInfo, _tuple_writer),

@@ -56,7 +56,7 @@ def _check_key(schema: Schema, table: str) -> None:
             raise ValidationException(f"table {table}: the primary key names {name}, which is no column that is stored")
 
 
-def merged(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, str]) -> CatalogBaseTable:
+def merge_definitions(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, str]) -> CatalogBaseTable:
     """CREATE TABLE ... LIKE: what the other table has, as far as it is included, and what is added."""
     how = {what.upper(): word.upper() for word, what in choices.items()} if choices else {}
     everything = how.get("ALL", "INCLUDING")
@@ -64,14 +64,14 @@ def merged(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, s
     def includes(what: str) -> bool:
         return how.get(what, everything) != "EXCLUDING"
 
-    def kept(column: SchemaColumn) -> bool:
+    def is_kept(column: SchemaColumn) -> bool:
         if column.expression is not None:
             return includes("GENERATED")
         return column.metadata_key is None or includes("METADATA")
 
     mine, theirs = own.schema, source.schema
     names = {column.name for column in mine.columns}
-    taken = (column for column in theirs.columns if kept(column) and column.name not in names)
+    taken = (column for column in theirs.columns if is_kept(column) and column.name not in names)
     columns = (*(_of_key(column, theirs) for column in taken), *mine.columns)
     marks = mine.watermarks or (theirs.watermarks if includes("WATERMARKS") else ())
     constrained = bool(mine.primary_key) or not includes("CONSTRAINTS")
@@ -102,7 +102,7 @@ def view_of(
     return CatalogBaseTable(Schema(columns), comment=comment, query=text, relation=relation)
 
 
-def named_table(relation: Relation, declared: Schema | None) -> CatalogBaseTable:
+def table_entry(relation: Relation, declared: Schema | None) -> CatalogBaseTable:
     """A catalog's entry for a Table, with the schema that it was made with if it is no query."""
     entry = view_of(relation)
     return entry if declared is None else replace(entry, schema=declared)
@@ -114,7 +114,7 @@ def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False
     create = "CREATE TEMPORARY" if temporary else "CREATE"
     if entry.is_view:
         columns = ",\n".join(f"  `{column.name}`" for column in entry.schema.columns)
-        comment = f"COMMENT {quoted(entry.comment)}\n" if entry.comment else ""
+        comment = f"COMMENT {quote(entry.comment)}\n" if entry.comment else ""
         return f"{create} VIEW {name} (\n{columns}\n)\n{comment}AS {entry.query or '...'}\n"
     lines = [_column_sql(column, column.name in entry.schema.primary_key) for column in entry.schema.columns]
     lines += [f"  WATERMARK FOR `{mark.column}` AS {mark.expression}" for mark in entry.schema.watermarks]
@@ -123,15 +123,15 @@ def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False
         lines.append(f"  CONSTRAINT `{entry.schema.key_name}` PRIMARY KEY ({keys}) NOT ENFORCED")
     text = f"{create} TABLE {name} (\n" + ",\n".join(lines) + "\n)"
     if entry.comment:
-        text += f"\nCOMMENT {quoted(entry.comment)}"
+        text += f"\nCOMMENT {quote(entry.comment)}"
     if entry.partition_keys:
         text += f"\nPARTITIONED BY ({', '.join(f'`{part}`' for part in entry.partition_keys)})"
-    options = ",\n".join(f"  {quoted(key)} = {quoted(value)}" for key, value in entry.options.items())
+    options = ",\n".join(f"  {quote(key)} = {quote(value)}" for key, value in entry.options.items())
     return f"{text}\nWITH (\n{options}\n)\n"
 
 
 def _column_sql(column: SchemaColumn, key: bool) -> str:
-    comment = "" if column.comment is None else f" COMMENT {quoted(column.comment)}"
+    comment = "" if column.comment is None else f" COMMENT {quote(column.comment)}"
     if column.expression is not None:
         return f"  `{column.name}` AS {column.expression}{comment}"
     kind = (
@@ -139,7 +139,7 @@ def _column_sql(column: SchemaColumn, key: bool) -> str:
     )
     if column.metadata_key is None:
         return f"  `{column.name}` {kind}{comment}"
-    origin = "" if column.metadata_key == column.name else f" FROM {quoted(column.metadata_key)}"
+    origin = "" if column.metadata_key == column.name else f" FROM {quote(column.metadata_key)}"
     return f"  `{column.name}` {kind} METADATA{origin}{' VIRTUAL' if column.virtual else ''}{comment}"
 
 
@@ -148,5 +148,5 @@ def _type_sql(kind: DataType) -> str:
     return re.sub(r"\bBYTES\b", f"VARBINARY({LONGEST})", re.sub(r"\bSTRING\b", f"VARCHAR({LONGEST})", kind.as_sql()))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -34,16 +34,16 @@ class Resolver:
     def read_columns(self, schema: Schema) -> tuple[Columns, tuple[tuple[int, str], ...]]:
         """The columns that come from outside, and which of them are metadata."""
         read = [column for column in schema.columns if column.expression is None]
-        columns = tuple(Column(column.name, self._declared(schema, column)) for column in read)
+        columns = tuple(Column(column.name, self._type_in_schema(schema, column)) for column in read)
         metadata = tuple((i, column.metadata_key) for i, column in enumerate(read) if column.metadata_key is not None)
         return columns, metadata
 
-    def _declared(self, schema: Schema, column: SchemaColumn) -> DataType:
+    def _type_in_schema(self, schema: Schema, column: SchemaColumn) -> DataType:
         """The columns of a primary key are never NULL."""
         kind = self.type_of(column)
         return kind.not_null() if column.name in schema.primary_key else kind
 
-    def completed(self, source: Relation, schema: Schema) -> Relation:
+    def complete(self, source: Relation, schema: Schema) -> Relation:
         """Computed columns, in the order of the schema, and the watermark on top of what is read.
 
         What is read and no column of the schema can be used by computed columns, and is gone then.
@@ -53,7 +53,7 @@ class Resolver:
             exprs: list[Rex] = [
                 source.ref(read.index(column.name))
                 if column.expression is None
-                else self._computed(column, source.columns)
+                else self._bind_computed(column, source.columns)
                 for column in schema.columns
             ]
             relation = project(source, exprs, names)
@@ -61,7 +61,7 @@ class Resolver:
             relation = self._watermark(relation, mark)
         return relation
 
-    def _computed(self, column: SchemaColumn, columns: Columns) -> Rex:
+    def _bind_computed(self, column: SchemaColumn, columns: Columns) -> Rex:
         try:
             return self.bind(column.expression, columns)
         except ValidationException as error:
@@ -96,7 +96,7 @@ class Resolver:
         key = tuple(names.index(name) for name in entry.schema.primary_key if name in names)
         changelog, upsert = _changes(entry.options)
         scan = Scan(columns, path, entry, changelog, key if upsert and key else None, metadata)
-        return self.completed(scan, entry.schema)
+        return self.complete(scan, entry.schema)
 
 
 def _changes(options: Any) -> tuple[bool, bool]:

@@ -74,10 +74,10 @@ class TableDescriptor:
     def __str__(self) -> str:
         parts = ["" if self.declared is None else str(self.declared)]
         if self.comment:
-            parts.append(f"COMMENT {_quoted(self.comment)}")
+            parts.append(f"COMMENT {_quote(self.comment)}")
         if self.partition_keys:
             parts.append(f"PARTITIONED BY ({', '.join(f'`{key}`' for key in self.partition_keys)})")
-        options = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in sorted(self.options.items()))
+        options = ",\n".join(f"  {_quote(key)} = {_quote(value)}" for key, value in sorted(self.options.items()))
         return "\n".join([*parts, f"WITH (\n{options}\n)"])
 
     def get_schema(self) -> Schema | None:
@@ -131,7 +131,7 @@ class TableDescriptor:
             return self
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -29,7 +29,7 @@ class Options:
         self.asked.add(name)
         return self.given.get(name, default)
 
-    def required(self, name: str) -> str:
+    def require(self, name: str) -> str:
         value = self.text(name)
         if value is None:
             raise ValidationException(f"table {self.table}: the option '{name}' is missing")

@@ -129,7 +129,7 @@ class _DatagenReader(Reader):
         if self._source.count is not None:
             rows = min(rows, -(-(self._source.count - first) // step))
         numbers = np.arange(first, first + rows * step, step, dtype=np.int64)
-        arrays = [_nulled(field, numbers, make(field, numbers)) for field, make in self._makers]
+        arrays = [_put_nulls(field, numbers, make(field, numbers)) for field, make in self._makers]
         if self._source.count is None or first + rows * step < self._source.count:
             self._steps.append((first + rows * step, step))
         output.chunk(Chunk.of(Batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))))
@@ -144,7 +144,7 @@ class _DatagenReader(Reader):
 Maker = Callable[[FieldSpec, Any], pa.Array]
 
 
-def _mixed(numbers: Any, seed: int) -> Any:
+def _mix(numbers: Any, seed: int) -> Any:
     """Numbers that look random, and are the same whenever they are made again."""
     with np.errstate(over="ignore"):
         z = (numbers.astype(np.uint64) + np.uint64(seed * 0x9E3779B97F4A7C15 % (1 << 64))) * np.uint64(
@@ -155,13 +155,13 @@ def _mixed(numbers: Any, seed: int) -> Any:
 
 
 def _fraction(field: FieldSpec, numbers: Any) -> Any:
-    return (_mixed(numbers, field.seed) >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    return (_mix(numbers, field.seed) >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
-def _nulled(field: FieldSpec, numbers: Any, column: pa.Array) -> pa.Array:
+def _put_nulls(field: FieldSpec, numbers: Any, column: pa.Array) -> pa.Array:
     if not field.null_rate:
         return column
-    mixed = (_mixed(numbers, field.seed + 1_000) >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    mixed = (_mix(numbers, field.seed + 1_000) >> np.uint64(11)).astype(np.float64) / (1 << 53)
     keep = pa.array(mixed >= field.null_rate)
     return pa.compute.if_else(keep, column, pa.scalar(None, column.type))
 
@@ -175,8 +175,8 @@ def _integers(field: FieldSpec, numbers: Any) -> pa.Array:
     most = (1 << kind.bits - 1) - 1 if field.high is None else int(field.high)
     width = most - least + 1
     if width >= 1 << 64:
-        return pa.array(_mixed(numbers, field.seed).astype(np.int64))
-    offsets = _mixed(numbers, field.seed) % np.uint64(width)
+        return pa.array(_mix(numbers, field.seed).astype(np.int64))
+    offsets = _mix(numbers, field.seed) % np.uint64(width)
     return pa.array((offsets + np.uint64(least % (1 << 64))).astype(np.int64)).cast(arrow_type(kind))
 
 
@@ -209,7 +209,7 @@ def _texts(field: FieldSpec, numbers: Any) -> pa.Array:
     if isinstance(kind, t.CharType):
         length = kind.length
     words = -(-length // 16)
-    parts = [_mixed(numbers, field.seed * 131 + word) for word in range(words)]
+    parts = [_mix(numbers, field.seed * 131 + word) for word in range(words)]
     nibbles = [(part >> np.uint64(4 * place)) & np.uint64(15) for part in parts for place in range(16)][:length]
     letters = _DIGITS[np.stack(nibbles, axis=1).astype(np.int64)] if length else np.zeros((len(numbers), 0), np.uint8)
     offsets = pa.py_buffer(np.arange(0, (len(numbers) + 1) * length, length or 1, dtype=np.int32)[: len(numbers) + 1])
@@ -223,7 +223,7 @@ def _bytes(field: FieldSpec, numbers: Any) -> pa.Array:
 
 
 def _booleans(field: FieldSpec, numbers: Any) -> pa.Array:
-    return pa.array((_mixed(numbers, field.seed) & np.uint64(1)).astype(bool))
+    return pa.array((_mix(numbers, field.seed) & np.uint64(1)).astype(bool))
 
 
 def _moments(field: FieldSpec, numbers: Any) -> pa.Array:

@@ -31,10 +31,10 @@ class Elasticsearch(Connector):
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         options = table.options
-        builder = Elasticsearch7SinkBuilder().set_hosts(options.required("hosts").split(";"))
+        builder = Elasticsearch7SinkBuilder().set_hosts(options.require("hosts").split(";"))
         keys = [table.columns[index].name for index in table.key]
         separator = options.text("document-id.key-delimiter", "_") or "_"
-        builder.set_emitter(_Rows(options.required("index"), keys, separator))
+        builder.set_emitter(_Rows(options.require("index"), keys, separator))
         guarantee = options.choice("sink.delivery-guarantee", ("at-least-once", "none"), "at-least-once")
         builder.set_delivery_guarantee(DeliveryGuarantee[guarantee.replace("-", "_").upper()])
         actions = options.whole("sink.bulk-flush.max-actions")

@@ -68,7 +68,7 @@ def commit_rule(options: Options, keys: tuple[str, ...]) -> CommitRule | None:
     if not name.startswith(("_", ".")):
         raise ValidationException(f"table {options.table}: the success file {name} would be read as one of the table")
     _check_pattern(options, pattern, keys)
-    return CommitRule(name, trigger == "partition-time", delay, pattern, _known_zone(options, zone))
+    return CommitRule(name, trigger == "partition-time", delay, pattern, _check_zone(options, zone))
 
 
 def _check_pattern(options: Options, pattern: str | None, keys: tuple[str, ...]) -> None:
@@ -80,7 +80,7 @@ def _check_pattern(options: Options, pattern: str | None, keys: tuple[str, ...])
         )
 
 
-def _known_zone(options: Options, zone: str) -> str:
+def _check_zone(options: Options, zone: str) -> str:
     try:
         time_zone(zone)
     except ValueError as error:

@@ -32,11 +32,11 @@ class Partitions:
     def folder(self, values: Sequence[Any]) -> str:
         """The path of the folder in which rows with these values are."""
         parts = zip(self.keys, values, strict=True)
-        return "/".join(f"{_escaped(key.name)}={self._text(value, key)}" for key, value in parts)
+        return "/".join(f"{_escape(key.name)}={self._text(value, key)}" for key, value in parts)
 
     def _text(self, value: Any, key: Column) -> str:
         text = "" if value is None else java_text(value, key.type)
-        return _escaped(text or self.default_name)
+        return _escape(text or self.default_name)
 
     def texts(self, url: str) -> tuple[str | None, ...]:
         """The values in a file's path as texts, None for NULL."""
@@ -53,14 +53,14 @@ class Partitions:
 
     def values(self, url: str) -> tuple[Any, ...]:
         """The values in a file's path, in the types of their columns."""
-        return tuple(_typed(text, key, url) for text, key in zip(self.texts(url), self.keys, strict=True))
+        return tuple(_parse_value(text, key, url) for text, key in zip(self.texts(url), self.keys, strict=True))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
-def _typed(text: str | None, key: Column, url: str) -> Any:
+def _parse_value(text: str | None, key: Column, url: str) -> Any:
     if text is None:
         return None
     literal = Literal(t.DataTypes.STRING().not_null(), text)

@@ -32,7 +32,7 @@ class StoredRows(BulkWriterFactory):
     def create(self, stream: IO[bytes]) -> BulkWriter:
         return _StoredWriter(self.inner.create(stream), self)
 
-    def stored(self, row: Row) -> Row:
+    def row_to_write(self, row: Row) -> Row:
         if self.places is not None:
             names, values = row.get_field_names() or [], list(row)
             chosen = tuple(names[place] for place in self.places)
@@ -44,7 +44,7 @@ class _StoredWriter(BulkWriter):
     def __init__(self, inner: BulkWriter, rows: StoredRows) -> None:
         self._inner = inner
         self._rows = rows
-        self._stored = rows.stored
+        self._stored = rows.row_to_write
 
     def add_element(self, element: Any) -> None:
         self._inner.add_element(self._stored(element))

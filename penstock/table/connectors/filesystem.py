@@ -60,7 +60,7 @@ class FileSystem(Connector):
         known = FileTable.of(table)
         if table.overwrite and not table.batch:
             raise ValidationException(f"table {table.name}: INSERT OVERWRITE is for BATCH mode; a stream has no end")
-        sink = TableFileSink(known.settings(table), known.rule, known.replaced(table))
+        sink = TableFileSink(known.settings(table), known.rule, known.replacement(table))
         added = stream.sink_to(sink).name(f"files {table.name}")
         if known.parallelism is not None:
             added.set_parallelism(known.parallelism)
@@ -86,7 +86,7 @@ class FileTable:
         options, physical = table.options, table.physical()
         _check_keys(table, physical)
         stored = tuple(column for column in physical if column.name not in table.partition_keys)
-        path, default_name = options.required("path"), options.text("partition.default-name", DEFAULT_NAME)
+        path, default_name = options.require("path"), options.text("partition.default-name", DEFAULT_NAME)
         by_name = {column.name: column for column in physical}
         keys = tuple(by_name[name] for name in table.partition_keys)
         made = FileTable(
@@ -114,7 +114,7 @@ class FileTable:
             folders = PartitionFolders(self.partitions, tuple(names.index(key.name) for key in self.partitions.keys))
         return FileSettings(Files(self.path).url(), writer_factory=rows, bucket_assigner=folders, **self.rolling)
 
-    def replaced(self, table: Declared) -> tuple[str | None] | None:
+    def replacement(self, table: Declared) -> tuple[str | None] | None:
         """What INSERT OVERWRITE replaces: the table, or the partitions that get rows."""
         if not table.overwrite:
             return None

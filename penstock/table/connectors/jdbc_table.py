@@ -24,11 +24,11 @@ class Jdbc(Connector):
 
     def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:
         options = table.options
-        connection, name = _connection(options), options.required("table-name")
+        connection, name = _connection(options), options.require("table-name")
         partition = options.text("scan.partition.column")
         count = options.whole("scan.partition.num") or 1
         size = options.whole("scan.fetch-size") or 1000
-        _known(options)
+        _allow_options(options)
         options.refuse_unknown()
         key: Any = partition or [table.columns[index].name for index in table.key]
         if not key:
@@ -36,7 +36,7 @@ class Jdbc(Connector):
                 f"table {table.name}: reading it needs an order that survives a restart: declare a PRIMARY KEY ... NOT "
                 "ENFORCED, or set 'scan.partition.column'"
             )
-        query = f"SELECT {_listed(table.columns)} FROM {name}"
+        query = f"SELECT {_column_list(table.columns)} FROM {name}"
         source = JdbcSource(
             connection,
             query,
@@ -55,14 +55,14 @@ class Jdbc(Connector):
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         options = table.options
-        connection, name = _connection(options), options.required("table-name")
+        connection, name = _connection(options), options.require("table-name")
         execution = JdbcExecutionOptions(
             batch_interval_ms=options.millis("sink.buffer-flush.interval", 1000) or 0,
             batch_size=options.whole("sink.buffer-flush.max-rows", 100) or 1,
             max_retries=options.whole("sink.max-retries", 3) or 0,
         )
         guarantee = options.choice("sink.delivery-guarantee", ("at-least-once", "exactly-once"), "at-least-once")
-        _known(options)
+        _allow_options(options)
         options.refuse_unknown()
         kinds, names = row_type(table.columns), [column.name for column in table.columns]
         once = JdbcExactlyOnceOptions() if guarantee == "exactly-once" else None
@@ -71,7 +71,7 @@ class Jdbc(Connector):
             sink = JdbcSink.upsert(name, names, keys, kinds, connection, execution, exactly_once_options=once)
         else:
             places = ", ".join("?" for _ in names)
-            insert = f"INSERT INTO {name} ({_listed(table.columns)}) VALUES ({places})"
+            insert = f"INSERT INTO {name} ({_column_list(table.columns)}) VALUES ({places})"
             sink = (
                 JdbcSink.sink(insert, kinds, connection, execution)
                 if once is None
@@ -81,13 +81,13 @@ class Jdbc(Connector):
 
     def lookup(self, table: Declared, keys: tuple[int, ...]) -> _Lookup:
         options = table.options
-        connection, name = _connection(options), options.required("table-name")
+        connection, name = _connection(options), options.require("table-name")
         retries = options.whole("lookup.max-retries", 3) or 0
         cached = options.whole("lookup.partial-cache.max-rows") or options.whole("lookup.cache.max-rows") or 0
-        _known(options)
+        _allow_options(options)
         options.refuse_unknown()
-        where = " AND ".join(f"{_quoted(table.columns[index].name)} = ?" for index in keys)
-        query = f"SELECT {_listed(table.columns)} FROM {name} WHERE {where}"
+        where = " AND ".join(f"{_quote(table.columns[index].name)} = ?" for index in keys)
+        query = f"SELECT {_column_list(table.columns)} FROM {name} WHERE {where}"
         return _Lookup(JdbcLookup(connection, query, row_type(table.columns), max_retries=retries), cached)
 
 
@@ -117,7 +117,7 @@ class _Lookup:
 
 
 def _connection(options: Options) -> JdbcConnectionOptions:
-    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(options.required("url"))
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(options.require("url"))
     user, password = options.text("username"), options.text("password")
     driver = options.text("driver")
     if driver:
@@ -129,16 +129,16 @@ def _connection(options: Options) -> JdbcConnectionOptions:
     return builder.build()
 
 
-def _known(options: Options) -> None:
+def _allow_options(options: Options) -> None:
     options.below("lookup.")
     options.below("scan.")
     options.below("sink.")
     options.below("connection.")
 
 
-def _listed(columns: Columns) -> str:
-    return ", ".join(_quoted(column.name) for column in columns)
+def _column_list(columns: Columns) -> str:
+    return ", ".join(_quote(column.name) for column in columns)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if not name.isidentifier() or name != name.lower() else name

@@ -99,9 +99,9 @@ class Reading(BatchDeserializationSchema):
             return None
         batch = self._batch(messages)
         if batch is None:
-            self._trying.failed()
+            self._trying.note_failure()
             return None
-        self._trying.worked()
+        self._trying.note_success()
         return BatchOfRows(batch)
 
     def _batch(self, messages: Messages) -> pa.RecordBatch | None:
@@ -117,7 +117,7 @@ class Reading(BatchDeserializationSchema):
         if values is None:
             return None
         try:
-            found = {**values, **keys, **self._known_of(messages)}
+            found = {**values, **keys, **self._metadata_columns(messages)}
             arrays = [self._array(found, column, len(messages)) for column in self._columns]
         except READING_FAILS:
             return None
@@ -152,7 +152,7 @@ class Reading(BatchDeserializationSchema):
             arrays = [array.take(places) for array in arrays]
         return dict(zip(self._value.names, arrays, strict=True))
 
-    def _known_of(self, messages: Messages) -> dict[str, pa.Array]:
+    def _metadata_columns(self, messages: Messages) -> dict[str, pa.Array]:
         """The columns of what Kafka knows."""
         types = {column.name: column.type for column in self._columns}
         return {name: _column_about(messages, what, types[name]) for name, what in self._metadata}
@@ -210,7 +210,7 @@ class Written(SerializationSchema, WritesTogether):
         return write.write_batch(batch.select(self._names).rename_columns(self._written))
 
 
-def written_metadata(table: Declared) -> dict[str, Any]:
+def metadata_writers(table: Declared) -> dict[str, Any]:
     """How a row gives its record a timestamp and headers, if the table has columns for them."""
     columns = {what: table.columns[index].name for index, what in table.metadata}
     fixed = sorted(set(columns) - {"timestamp", "headers"})

@@ -22,8 +22,8 @@ from penstock.table.connectors.kafka_records import (
     Part,
     Reading,
     Written,
+    metadata_writers,
     rows_of_record,
-    written_metadata,
 )
 from penstock.table.connectors.message_formats import Prefixed, decoder, encoder, is_changelog
 from penstock.table.logical.nodes import Columns
@@ -45,7 +45,7 @@ class Kafka(Connector):
 
     def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:
         options = table.options
-        builder = KafkaSource.builder().set_bootstrap_servers(options.required("properties.bootstrap.servers"))
+        builder = KafkaSource.builder().set_bootstrap_servers(options.require("properties.bootstrap.servers"))
         builder = self._topics(builder, options)
         builder.set_properties(_properties(options))
         group = options.text("properties.group.id")
@@ -53,7 +53,7 @@ class Kafka(Connector):
             builder.set_group_id(group)
         self._offsets(builder, options)
         builder.set_deserializer(self._reading(table))
-        _known(options)
+        _allow_options(options)
         options.refuse_unknown()
         stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), f"kafka {table.name}")
         return stream._then("Flat Map", EachRow(rows_of_record), None)
@@ -90,11 +90,11 @@ class Kafka(Connector):
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         options = table.options
-        topic = options.required("topic")
+        topic = options.require("topic")
         if ";" in topic:
             raise ValidationException(f"table {table.name}: rows are written to one topic, not to {topic}")
-        schema = KafkaRecordSerializationSchema(topic, *self._writing(table), **written_metadata(table))
-        builder = KafkaSink.builder().set_bootstrap_servers(options.required("properties.bootstrap.servers"))
+        schema = KafkaRecordSerializationSchema(topic, *self._writing(table), **metadata_writers(table))
+        builder = KafkaSink.builder().set_bootstrap_servers(options.require("properties.bootstrap.servers"))
         for name, value in _properties(options).items():
             builder.set_property(name, value)
         guarantee = options.choice(
@@ -107,7 +107,7 @@ class Kafka(Connector):
         elif guarantee == "exactly-once":
             raise ValidationException(f"table {table.name}: exactly-once needs 'sink.transactional-id-prefix'")
         builder.set_record_serializer(schema)
-        _known(options)
+        _allow_options(options)
         options.refuse_unknown()
         stream.sink_to(builder.build()).name(f"kafka {table.name}")
 
@@ -158,8 +158,8 @@ class UpsertKafka(Kafka):
     def _check(table: Declared) -> None:
         if not table.key:
             raise ValidationException(f"table {table.name}: upsert-kafka needs a PRIMARY KEY ... NOT ENFORCED")
-        table.options.required("key.format")
-        table.options.required("value.format")
+        table.options.require("key.format")
+        table.options.require("value.format")
 
 
 def _is_kept(row: Row) -> bool:
@@ -226,7 +226,7 @@ def _properties(options: Options) -> dict[str, str]:
     return {name: value for name, value in options.below("properties.").items() if name not in own}
 
 
-def _known(options: Options) -> None:
+def _allow_options(options: Options) -> None:
     for name in (
         "sink.parallelism",
         "sink.partitioner",
@@ -258,7 +258,7 @@ def _offset(options: Options, prefix: str, mode: str) -> KafkaOffsetsInitializer
         if millis is None:
             raise ValidationException(f"table {options.table}: the option '{prefix}.timestamp-millis' is missing")
         return KafkaOffsetsInitializer.timestamp(millis)
-    text, topic = options.required(f"{prefix}.specific-offsets"), options.required("topic")
+    text, topic = options.require(f"{prefix}.specific-offsets"), options.require("topic")
     found = {}
     for part in text.split(";"):
         pairs = dict(pair.split(":") for pair in part.split(","))

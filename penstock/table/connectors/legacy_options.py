@@ -39,11 +39,11 @@ def current_options(table: str, options: Mapping[str, str]) -> Mapping[str, str]
             f"table {table}: '{KIND}' = '{given[0]}' with 'format.type' = '{given[1]}' is not read any more; of the "
             f"options from before Flink 1.11 only those of 'filesystem' with 'csv' are. Use 'connector' = '{given[0]}'"
         )
-    renamed = filter(None, (_renamed(table, *option) for option in options.items()))
+    renamed = filter(None, (_rename(table, *option) for option in options.items()))
     return {SURPLUS: "true", **dict(renamed)}
 
 
-def _renamed(table: str, name: str, value: str) -> tuple[str, str] | None:
+def _rename(table: str, name: str, value: str) -> tuple[str, str] | None:
     if name in _NAMES:
         return _NAMES[name], value
     if name not in _FIXED:

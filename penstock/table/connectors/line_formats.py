@@ -31,7 +31,7 @@ class _MessageLinesReader(LinesReader):
         self._decode = decode
 
     def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
-        return list(self.decoded_one_by_one(lines, begin, self._rows))
+        return list(self.decode_one_by_one(lines, begin, self._rows))
 
     def _rows(self, line: bytes) -> Iterable[Any]:
         return self._decode(line.removesuffix(b"\r"))

@@ -48,7 +48,7 @@ class SchemaColumns(MessageColumns):
         batch = self._schema.read_batch(messages) if len(messages) >= LEAST_BATCH else None
         if batch is None:
             return None
-        return [_fitted(column, declared) for column, declared in zip(batch.columns, self._types, strict=True)]
+        return [_fit(column, declared) for column, declared in zip(batch.columns, self._types, strict=True)]
 
     def _of_lists(self, messages: list[bytes]) -> list[pa.Array] | None:
         found = self._schema.read_columns(messages)
@@ -57,7 +57,7 @@ class SchemaColumns(MessageColumns):
         return [array_of(values, declared) for values, declared in zip(found, self._types, strict=True)]
 
 
-def _fitted(column: pa.Array, declared: t.DataType) -> pa.Array:
+def _fit(column: pa.Array, declared: t.DataType) -> pa.Array:
     """A column in the form of its type. Only what is certain to be the same value is cast."""
     wanted = arrow_type(declared)
     if column.type == wanted:

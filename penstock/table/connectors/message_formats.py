@@ -89,10 +89,12 @@ def _row_schema(options: Options, name: str, columns: Columns) -> Any:
         return (made if null is None else made.set_null_literal(null)).build()
     if name == "avro":
         return AvroRowDeserializationSchema(avro_schema_string=avro_schema(columns))
-    raise ValidationException(f"table {options.table}: messages have no format '{name}'; there are: {_known()}")
+    raise ValidationException(
+        f"table {options.table}: messages have no format '{name}'; there are: {_names_of_formats()}"
+    )
 
 
-def _known() -> str:
+def _names_of_formats() -> str:
     return ", ".join(MESSAGES)
 
 
@@ -142,13 +144,13 @@ def _debezium(document: dict[str, Any]) -> Changed:
     if operation in ("c", "r"):
         return [(RowKind.INSERT, after)]
     if operation == "d":
-        return [(RowKind.DELETE, _known_before(before))]
+        return [(RowKind.DELETE, _require_before(before))]
     if operation == "u":
-        return [(RowKind.UPDATE_BEFORE, _known_before(before)), (RowKind.UPDATE_AFTER, after)]
+        return [(RowKind.UPDATE_BEFORE, _require_before(before)), (RowKind.UPDATE_AFTER, after)]
     raise ValueError(f"the operation {operation!r} is not known")
 
 
-def _known_before(before: Any) -> Any:
+def _require_before(before: Any) -> Any:
     if before is None:
         raise ValueError("the row as it was before is missing: set the table's REPLICA IDENTITY to FULL")
     return before
@@ -230,7 +232,9 @@ def encoder(options: Options, name: str, columns: Columns) -> Encode:
         written = JsonRowSerializationSchema.builder().with_type_info(texts.row_type).build()
         plain = _Line(texts.of_row, written.serialize, TextColumns(written.write_columns, texts))
         return plain if name == "json" else _Captured(name, plain)
-    raise ValidationException(f"table {options.table}: messages have no format '{name}'; there are: {_known()}")
+    raise ValidationException(
+        f"table {options.table}: messages have no format '{name}'; there are: {_names_of_formats()}"
+    )
 
 
 class _Written:

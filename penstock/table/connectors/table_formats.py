@@ -44,7 +44,7 @@ def row_type(columns: Columns) -> RowTypeInfo:
 
 def file_formats(options: Options, columns: Columns) -> FileFormats:
     """The format of a table in files."""
-    name = options.required("format")
+    name = options.require("format")
     makers = {
         "csv": _csv,
         "json": _json,
@@ -159,7 +159,7 @@ def _avro(options: Options, columns: Columns) -> FileFormats:
 def _messages(options: Options, columns: Columns) -> FileFormats:
     from penstock.table.connectors.line_formats import message_lines
 
-    return FileFormats(*message_lines(options, options.required("format"), columns))
+    return FileFormats(*message_lines(options, options.require("format"), columns))
 
 
 # --- moments ---
@@ -209,9 +209,9 @@ class Texts:
 
     @property
     def of_row(self) -> Callable[[Row], Row] | None:
-        return self._changed if self.places else None
+        return self._change if self.places else None
 
-    def _changed(self, row: Row) -> Row:
+    def _change(self, row: Row) -> Row:
         values = list(row)
         for index, form, precision in self.places:
             if isinstance(values[index], datetime.datetime):

@@ -21,7 +21,7 @@ from penstock.table.api.temporal_function import TemporalTableFunction
 from penstock.table.api.value_types import as_rows, plain_values, row_type
 from penstock.table.api.verification import verify_rows
 from penstock.table.catalogs.catalog_manager import Catalogs
-from penstock.table.catalogs.definitions import named_table
+from penstock.table.catalogs.definitions import table_entry
 from penstock.table.catalogs.function_modules import Module, ModuleEntry, Modules
 from penstock.table.catalogs.memory_catalog import (
     Catalog,
@@ -171,7 +171,7 @@ class TableEnvironment:
             table = self.sql_query(table)
         if not isinstance(table, Table):
             raise TypeError(f"a view is made of a Table, not of {table!r}")
-        return named_table(table._relation, table._declared)
+        return table_entry(table._relation, table._declared)
 
     def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
         parts = self._session.parse_path(path)
@@ -335,7 +335,7 @@ class TableEnvironment:
         return self._execution.query(relation)
 
     def _explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
-        return self._execution.explained(relations, details)
+        return self._execution.explain(relations, details)
 
     def _run_inserts(self, inserts: Sequence[Insert]) -> TableResult:
         return self._execution.inserts(inserts)
@@ -344,7 +344,7 @@ class TableEnvironment:
         self._execution.attach(inserts)
 
     def _resolved(self, expression: Any, columns: Columns) -> Any:
-        return self._session.resolved(expression, columns)
+        return self._session.resolve(expression, columns)
 
     def _insert_of(self, stmt: str) -> Insert:
         return self._statements.insert(stmt)

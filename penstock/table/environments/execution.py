@@ -107,7 +107,7 @@ class Execution:
             )
         return planner.rows(relation, stamped)
 
-    def explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
+    def explain(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
         with self._alone():
             planner = self.planner()
             text = planner.explain(list(relations), *details)
@@ -145,7 +145,7 @@ class Execution:
 
         engine = SparkEngine(self._env, self._config)
         found = [
-            reason or self._translated(engine, query, isinstance(relation, Insert))
+            reason or self._translate(engine, query, isinstance(relation, Insert))
             for relation, query, reason in zip(relations, queries, reasons, strict=True)
         ]
         for number, refused in enumerate(list(found)):
@@ -162,7 +162,7 @@ class Execution:
             return "the rows are in the statement itself"
         return reason
 
-    def _translated(self, engine: SparkEngine, query: Relation, staged: bool) -> Translated | str:
+    def _translate(self, engine: SparkEngine, query: Relation, staged: bool) -> Translated | str:
         try:
             translated = engine.translated(query, staged)
         except Untranslatable as refused:
@@ -175,14 +175,14 @@ class Execution:
         """Let INSERTs get their rows from DataFrames, if their queries run on Spark SQL."""
         found = self._all_on_spark([planner.optimised(insert) for insert in inserts])
         queries = _different(found)
-        shared = _shared(queries)
+        shared = _share(queries)
         for query in queries:
             planner.known(query.relation, query.engine.source(query, shared))
 
     def _engines_of(self, planner: Planner, relations: Sequence[Relation]) -> list[str]:
         """What runs queries or INSERTs; for Spark with its plan, in which what they share is a table in memory."""
         found = self._all_on_spark([planner.optimised(relation) for relation in relations])
-        with _shared(_different(found)).held():
+        with _share(_different(found)).held():
             return [
                 f"Runs on Penstock's operators: {query}"
                 if isinstance(query, str)
@@ -196,5 +196,5 @@ def _different(found: Sequence[Translated | str]) -> list[Translated]:
     return list({id(query.frame): query for query in found if not isinstance(query, str)}.values())
 
 
-def _shared(queries: Sequence[Translated]) -> SharedFrames:
+def _share(queries: Sequence[Translated]) -> SharedFrames:
     return queries[0].engine.shared(queries) if queries else SharedFrames((), 0)

@@ -61,18 +61,18 @@ class StreamTableEnvironment(TableEnvironment):
         The columns of a Schema are found by name; columns by metadata "rowtime" are the timestamps of the records.
         """
         if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
-            return self._scanned(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
-        relation = self._scanned(data_stream, None, ChangelogMode.insert_only())._relation
+            return self._scan(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
+        relation = self._scan(data_stream, None, ChangelogMode.insert_only())._relation
         if fields_or_schema:
             fields = [as_expression(one, "from_data_stream") for one in fields_or_schema]
-            relation = _positioned(relation, fields) or selected(relation, fields)
+            relation = _name_by_position(relation, fields) or selected(relation, fields)
         return Table(relation, self)
 
     def from_changelog_stream(
         self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> Table:
         """A table of a stream of Rows whose kinds say what changed."""
-        return self._scanned(data_stream, schema, changelog_mode or ChangelogMode.all())
+        return self._scan(data_stream, schema, changelog_mode or ChangelogMode.all())
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
@@ -85,7 +85,7 @@ class StreamTableEnvironment(TableEnvironment):
             return super()._view_entry(self.from_data_stream(table, *fields_or_schema))
         return super()._view_entry(table, *fields_or_schema)
 
-    def _scanned(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
+    def _scan(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
         if not isinstance(stream, DataStream):
             raise TypeError(f"a table is made of a DataStream, not of {stream!r}")
         columns = _columns_of(stream)
@@ -102,12 +102,12 @@ class StreamTableEnvironment(TableEnvironment):
         if upserts and not key:
             raise ValidationException("a stream of upserts needs a primary key in its schema")
         scan = StreamScan(read, stream, _name_of(stream), changelog, key if upserts else None, metadata, key)
-        return Table(self._resolver.completed(scan, schema), self, schema)
+        return Table(self._resolver.complete(scan, schema), self, schema)
 
     # --- to streams ---
     def to_data_stream(self, table: Table) -> DataStream:
         """The rows of a table that only grows."""
-        return self._typed(self._execution.stream(table._relation, inserts_only=True), table)
+        return self._set_type(self._execution.stream(table._relation, inserts_only=True), table)
 
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
@@ -121,12 +121,12 @@ class StreamTableEnvironment(TableEnvironment):
             raise UnsupportedOperation("to_changelog_stream: the stream has all kinds of changes; leave the mode out")
         if target_schema is None:
             return self._execution.stream(table._relation)
-        relation = self._fitted(table, target_schema)
+        relation = self._fit(table, target_schema)
         stream = self._execution.stream(relation, stamped=True)
         moments = [c.name for c in target_schema.columns if c.metadata_key is not None and c.expression is None]
         return stream.map(_Without(tuple(map(relation.names().index, moments)))) if moments else stream
 
-    def _fitted(self, table: Table, schema: Schema) -> Relation:
+    def _fit(self, table: Table, schema: Schema) -> Relation:
         """A table with the columns of a schema, by position."""
         written = [column for column in schema.columns if column.expression is None]
         relation = table._relation
@@ -139,7 +139,7 @@ class StreamTableEnvironment(TableEnvironment):
         if strange:
             raise ValidationException(f"to_changelog_stream: the metadata of a stream are 'rowtime', not {strange}")
         refs = [
-            self._session.fitted(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
+            self._session.fit_column(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
             if column.is_physical
             else relation.ref(index)
             for index, column in enumerate(written)
@@ -156,7 +156,7 @@ class StreamTableEnvironment(TableEnvironment):
         return self._execution.stream(table._relation).map(_Retraction(type_info))
 
     @staticmethod
-    def _typed(stream: DataStream, table: Table) -> DataStream:
+    def _set_type(stream: DataStream, table: Table) -> DataStream:
         relation = table._relation
         declared = RowType((column.name, column.type) for column in relation.columns)
         stream._type = type_information(declared)
@@ -249,7 +249,7 @@ def _name_of(stream: DataStream) -> str:
     return str(stream._refs[0].node.name)
 
 
-def _positioned(relation: Relation, fields: list[Any]) -> Relation | None:
+def _name_by_position(relation: Relation, fields: list[Any]) -> Relation | None:
     """Names that are none of the stream's are new names for its first fields."""
     names = [column_name(one) for one in fields]
     if any(name is None or name in relation.names() for name in names) or len(names) > len(relation.columns):

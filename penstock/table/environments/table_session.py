@@ -107,24 +107,24 @@ class EnvironmentSession:
     # --- for the environment ---
     @cached_property
     def resolver(self) -> Resolver:
-        return Resolver(self.bound, sql.parse_type)
+        return Resolver(self.bind_expression, sql.parse_type)
 
-    def bound(self, expression: Any, columns: Columns) -> Rex:
+    def bind_expression(self, expression: Any, columns: Columns) -> Rex:
         """SQL, or an Expression, over columns."""
         if isinstance(expression, Expression):
             return bind(expression, columns)
         tree = expression.tree if isinstance(expression, statements.Expression) else expression
         return sql.Binder(self).expression(tree, columns)
 
-    def resolved(self, expression: Any, columns: Columns) -> Any:
+    def resolve(self, expression: Any, columns: Columns) -> Any:
         """An expression of a Table program with the functions that it names and the SQL in it."""
 
         def change(part: Any) -> Any:
             match part.node:
                 case ("sql", text):
-                    return Expression(("rex", self.bound(text, columns)))
+                    return Expression(("rex", self.bind_expression(text, columns)))
                 case ("call", name, args) if (wrapper := self.function(name) or self._in_place_of(name)) is not None:
-                    return Expression(("udf", wrapper, tuple(self.resolved(arg, columns) for arg in args)))
+                    return Expression(("udf", wrapper, tuple(self.resolve(arg, columns) for arg in args)))
             return None
 
         return replaced(expression, change)
@@ -160,7 +160,7 @@ class EnvironmentSession:
         target, _ = self.resolver.read_columns(entry.schema)
         virtual = {column.name for column in entry.schema.columns if column.virtual}
         written = tuple(column for column in target if column.name not in virtual)
-        fixed = self._fixed(partition, entry, path)
+        fixed = self._partition_values(partition, entry, path)
         names = columns or tuple(column.name for column in written if column.name not in fixed)
         if len(names) != len(relation.columns):
             raise ValidationException(
@@ -171,34 +171,38 @@ class EnvironmentSession:
         unknown = [name for name in names if name not in {column.name for column in written}]
         if unknown:
             raise ValidationException(f"{'.'.join(path)} has no column {', '.join(unknown)} that can be written")
-        exprs = [self._written(relation, column, given, fixed, path) for column in written]
+        exprs = [self._column_to_write(relation, column, given, fixed, path) for column in written]
         same = [column.name for column in written] == relation.names() and all(
             expr == relation.ref(index) for index, expr in enumerate(exprs)
         )
         input = relation if same else project(relation, exprs, [column.name for column in written])
         return Insert(written, input, whole, entry, overwrite, partition, conflict)
 
-    def _fixed(self, partition: tuple[tuple[str, Any], ...], entry: Any, path: tuple[str, ...]) -> dict[str, Rex]:
+    def _partition_values(
+        self, partition: tuple[tuple[str, Any], ...], entry: Any, path: tuple[str, ...]
+    ) -> dict[str, Rex]:
         """The values of PARTITION (name = value), by their columns."""
         unknown = [name for name, _ in partition if name not in entry.partition_keys]
         if unknown:
             keys = ", ".join(entry.partition_keys)
             known = f"is partitioned by {keys}" if keys else "is not partitioned"
             raise ValidationException(f"PARTITION ({unknown[0]} = ...): {'.'.join(path)} {known}")
-        return {name: self.bound(value, ()) for name, value in partition}
+        return {name: self.bind_expression(value, ()) for name, value in partition}
 
     @staticmethod
-    def _written(relation: Relation, column: Any, given: dict[str, int], fixed: dict[str, Rex], path: Any) -> Rex:
+    def _column_to_write(
+        relation: Relation, column: Any, given: dict[str, int], fixed: dict[str, Rex], path: Any
+    ) -> Rex:
         if column.name in fixed:
             return functions.cast(fixed[column.name], column.type)
         if column.name not in given:
             if not column.type._nullable:
                 raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")
             return Literal(column.type, None)
-        return EnvironmentSession.fitted(relation.ref(given[column.name]), column, f"of {'.'.join(path)} ")
+        return EnvironmentSession.fit_column(relation.ref(given[column.name]), column, f"of {'.'.join(path)} ")
 
     @staticmethod
-    def fitted(ref: Rex, column: Any, where: str = "") -> Rex:
+    def fit_column(ref: Rex, column: Any, where: str = "") -> Rex:
         """A column of a query as one of a table; refused if that would need a cast which can fail."""
         if ref.type.nullable() == column.type.nullable():
             return ref

@@ -34,7 +34,7 @@ def _effect(values: Values, default: str) -> Option:
     return Option(values, default, HAS_EFFECT)
 
 
-def _refused(values: Values, default: str, why: str, *also: str) -> Option:
+def _refuse(values: Values, default: str, why: str, *also: str) -> Option:
     return Option(values, default, REFUSED, why, also)
 
 
@@ -44,25 +44,25 @@ _NO_EMIT = "a window gives its result once, when it ends"
 _CATALOGS = {
     "builtin-catalog-name": _effect(NAME, "default_catalog"),
     "builtin-database-name": _effect(NAME, "default_database"),
-    "catalog-modification.listeners": _refused(TEXT, "", "listeners are classes of Java"),
-    "catalog-store.kind": _refused(NAME, "generic_in_memory", "catalogs live as long as their environment"),
-    "secret-store.kind": _refused(NAME, "generic_in_memory", "connections and their secrets are not offered"),
+    "catalog-modification.listeners": _refuse(TEXT, "", "listeners are classes of Java"),
+    "catalog-store.kind": _refuse(NAME, "generic_in_memory", "catalogs live as long as their environment"),
+    "secret-store.kind": _refuse(NAME, "generic_in_memory", "connections and their secrets are not offered"),
 }
 _QUERIES = {
-    "column-expansion-strategy": _refused(TEXT, "", "SELECT * gives all columns"),
+    "column-expansion-strategy": _refuse(TEXT, "", "SELECT * gives all columns"),
     "display.max-column-width": _effect(whole(1), "30"),
     "dml-sync": _effect(TRUTH, "false"),
     "dynamic-table-options.enabled": _effect(TRUTH, "true"),
     "generated-code.max-length": Option(whole(1), "4000"),
     "generated-code.max-members": Option(whole(1), "10000"),
-    "legacy-nested-row-nullability": _refused(TRUTH, "false", "the types of nested rows are those of Flink 2"),
+    "legacy-nested-row-nullability": _refuse(TRUTH, "false", "the types of nested rows are those of Flink 2"),
     "local-time-zone": _effect(ZONE, "UTC"),
     "plan.compile.catalog-objects": Option(words("ALL", "SCHEMA", "IDENTIFIER"), "ALL"),
     "plan.force-recompile": Option(TRUTH, "false"),
     "plan.restore.catalog-objects": Option(words("ALL", "ALL_ENFORCED", "IDENTIFIER"), "ALL"),
     "resources.download-dir": Option(TEXT, "/tmp"),
     "rtas-ctas.atomicity-enabled": Option(TRUTH, "false"),
-    "sql-dialect": _refused(TEXT, "default", "Hive's dialect is not offered"),
+    "sql-dialect": _refuse(TEXT, "default", "Hive's dialect is not offered"),
 }
 _ASYNC = {
     "async-lookup.buffer-capacity": Option(whole(1), "100"),
@@ -108,11 +108,11 @@ _STREAMS = {
     "delta-join.cache-enabled": Option(TRUTH, "true"),
     "delta-join.left.cache-size": Option(whole(), "10000"),
     "delta-join.right.cache-size": Option(whole(), "10000"),
-    "emit.allow-lateness": _refused(TIME, "0 s", "rows behind the end of their window are late"),
-    "emit.early-fire.delay": _refused(TIME, "0 s", _NO_EMIT),
-    "emit.early-fire.enabled": _refused(TRUTH, "false", _NO_EMIT),
-    "emit.late-fire.delay": _refused(TIME, "0 s", _NO_EMIT),
-    "emit.late-fire.enabled": _refused(TRUTH, "false", _NO_EMIT),
+    "emit.allow-lateness": _refuse(TIME, "0 s", "rows behind the end of their window are late"),
+    "emit.early-fire.delay": _refuse(TIME, "0 s", _NO_EMIT),
+    "emit.early-fire.enabled": _refuse(TRUTH, "false", _NO_EMIT),
+    "emit.late-fire.delay": _refuse(TIME, "0 s", _NO_EMIT),
+    "emit.late-fire.enabled": _refuse(TRUTH, "false", _NO_EMIT),
     "interval-join.min-cleanup-interval": Option(TIME, "0 s"),
     "mini-batch.allow-latency": _effect(TIME, "0 s"),
     "mini-batch.enabled": _effect(TRUTH, "false"),
@@ -126,7 +126,7 @@ _STREAMS = {
 _OPERATORS = {
     "disabled-operators": Option(TEXT, ""),
     "dynamic-filtering.threshold": Option(MEMORY, "8 mb"),
-    "legacy-cast-behaviour": _refused(words("ENABLED", "DISABLED"), "DISABLED", "a CAST is that of Flink 2"),
+    "legacy-cast-behaviour": _refuse(words("ENABLED", "DISABLED"), "DISABLED", "a CAST is that of Flink 2"),
     "local-hash-agg.adaptive.distinct-value-rate-threshold": Option(NUMBER, "0.5"),
     "local-hash-agg.adaptive.enabled": Option(TRUTH, "true"),
     "local-hash-agg.adaptive.sampling-threshold": Option(whole(), "500000"),
@@ -148,7 +148,7 @@ _OPTIMISER = {
     "adaptive-broadcast-join.strategy": Option(words("AUTO", "RUNTIME_ONLY", "NONE"), "AUTO"),
     "agg-phase-strategy": Option(words("AUTO", "ONE_PHASE", "TWO_PHASE"), "AUTO"),
     "bushy-join-reorder-threshold": Option(whole(), "12"),
-    "delta-join.strategy": _refused(words("AUTO", "FORCE", "NONE"), "AUTO", "a join keeps its rows", "NONE"),
+    "delta-join.strategy": _refuse(words("AUTO", "FORCE", "NONE"), "AUTO", "a join keeps its rows", "NONE"),
     "distinct-agg.split.bucket-num": Option(whole(1), "1024"),
     "distinct-agg.split.enabled": Option(TRUTH, "false"),
     "dynamic-filtering.enabled": Option(TRUTH, "true"),
@@ -201,10 +201,10 @@ class ListedOption:
     others: tuple[str, ...] = ()
 
 
-def _listed(name: str, option: Option) -> ListedOption:
+def _list_option(name: str, option: Option) -> ListedOption:
     same_rows = "each of its values gives the same rows" if option.kind == IRRELEVANT else ""
     return ListedOption(name, option.default or None, same_rows)
 
 
-OPTIONS = [_listed(name, option) for name, option in ALL.items()]
+OPTIONS = [_list_option(name, option) for name, option in ALL.items()]
 """Every option `table.*`, as the list of all options has it."""

@@ -71,7 +71,7 @@ class Altering:
         if isinstance(one.change, st.RenameTo):
             self._rename(path, one.change.path)
             return
-        changed = self._changed(entry, one.change)
+        changed = self._change(entry, one.change)
         if not changed.is_view:
             self._t_env._session.resolver.table(path, changed)
         if path in self._catalogs.temporary:
@@ -85,7 +85,7 @@ class Altering:
         else:
             self._catalogs.catalog(path[0]).rename_table(ObjectPath(path[1], path[2]), new[-1])
 
-    def _changed(self, entry: CatalogBaseTable, change: st.Change) -> CatalogBaseTable:
+    def _change(self, entry: CatalogBaseTable, change: st.Change) -> CatalogBaseTable:
         match change:
             case st.SetOptions():
                 return replace(entry, options={**entry.options, **dict(change.options)})
@@ -94,11 +94,11 @@ class Altering:
             case st.SetComment():
                 return replace(entry, comment=change.comment)
             case st.ChangeSchema():
-                return replace(entry, schema=_extended(entry.schema, change))
+                return replace(entry, schema=_extend(entry.schema, change))
             case st.RenameColumn():
-                return replace(entry, schema=_renamed(entry.schema, change))
+                return replace(entry, schema=_rename_column(entry.schema, change))
             case st.DropParts():
-                return replace(entry, schema=_reduced(entry.schema, change))
+                return replace(entry, schema=_drop_parts(entry.schema, change))
             case st.SetQuery():
                 relation = sql.Binder(self._t_env._session).query(change.query)
                 text = self._t_env._session.expand_query(change.query, change.text, relation)
@@ -115,7 +115,7 @@ class Altering:
 
     def _function(self, one: st.Alter) -> None:
         from penstock.table.api.functions_of_user import as_function
-        from penstock.table.statements.statement_runner import imported
+        from penstock.table.statements.statement_runner import import_object
 
         if not isinstance(one.change, st.SetTarget):
             raise UnsupportedOperation("ALTER FUNCTION names another object")
@@ -123,12 +123,12 @@ class Altering:
             what = "temporary system function" if one.system else "temporary catalog function"
             raise ValidationException(f"Alter {what} is not supported; drop {'.'.join(one.path)} and create it again")
         target = one.change.target
-        made = CatalogFunction(target, "PYTHON", as_function(imported(target), one.path[-1]))
+        made = CatalogFunction(target, "PYTHON", as_function(import_object(target), one.path[-1]))
         if self._catalogs.drop_function(one.path, "", one.if_exists):
             self._catalogs.create_function(one.path, made, "")
 
 
-def _extended(schema: Schema, change: st.ChangeSchema) -> Schema:
+def _extend(schema: Schema, change: st.ChangeSchema) -> Schema:
     columns = list(schema.columns)
     for placed in change.columns:
         column = column_of(placed.column)
@@ -157,7 +157,7 @@ def _extended(schema: Schema, change: st.ChangeSchema) -> Schema:
     return Schema(tuple(columns), marks, key.columns, name)
 
 
-def _renamed(schema: Schema, change: st.RenameColumn) -> Schema:
+def _rename_column(schema: Schema, change: st.RenameColumn) -> Schema:
     names = [column.name for column in schema.columns]
     place = position(change.column, names)
     if change.name in names:
@@ -168,7 +168,7 @@ def _renamed(schema: Schema, change: st.RenameColumn) -> Schema:
     return replace(schema, columns=tuple(columns), primary_key=key)
 
 
-def _reduced(schema: Schema, change: st.DropParts) -> Schema:
+def _drop_parts(schema: Schema, change: st.DropParts) -> Schema:
     if change.what == "WATERMARK":
         return replace(schema, watermarks=())
     if change.what in {"PRIMARY KEY", "CONSTRAINT"}:

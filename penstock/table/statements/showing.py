@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.api.results import TableResult
-from penstock.table.catalogs.definitions import as_sql, quoted
+from penstock.table.catalogs.definitions import as_sql, quote
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
 from penstock.table.logical.nodes import ROWTIME, Column, Relation
 from penstock.table.sql.parse import statements as st
@@ -34,7 +34,7 @@ class Showing:
         """Names, or the text of a definition."""
         catalogs = self._catalogs
         if one.what.startswith("CREATE "):
-            return self._created(one)
+            return self._show_create(one)
         if one.what == "COLUMNS":
             return self._columns(one)
         if one.what == "FULL MODULES":
@@ -74,9 +74,9 @@ class Showing:
     def _place(path: tuple[str, ...]) -> tuple[str | None, str | None]:
         return (None, path[0]) if len(path) == 1 else (path[0], path[1]) if len(path) == 2 else (None, None)
 
-    def _created(self, one: st.Show) -> TableResult:
+    def _show_create(self, one: st.Show) -> TableResult:
         if one.what == "CREATE CATALOG":
-            return self._created_catalog(one.path[0])
+            return self._show_create_catalog(one.path[0])
         whole, entry = self._catalogs.get_table(one.path)
         wanted = one.what.removeprefix("CREATE ")
         if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
@@ -86,17 +86,17 @@ class Showing:
         temporary = self._catalogs.is_temporary(whole)
         return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
 
-    def _created_catalog(self, name: str) -> TableResult:
+    def _show_create_catalog(self, name: str) -> TableResult:
         known = self._catalogs.descriptor(name)
         options = ",\n".join(
-            f"  {quoted(key)} = {quoted(value)}" for key, value in sorted(known.configuration.to_dict().items())
+            f"  {quote(key)} = {quote(value)}" for key, value in sorted(known.configuration.to_dict().items())
         )
-        comment = f"COMMENT {quoted(known.comment)}\n" if known.comment else ""
+        comment = f"COMMENT {quote(known.comment)}\n" if known.comment else ""
         text = f"CREATE CATALOG `{name}`\n{comment}WITH (\n{options}\n)\n"
         return TableResult.of(["result"], [DataTypes.STRING()], [(text,)])
 
     def _columns(self, one: st.Show) -> TableResult:
-        rows = self._described(one.path)
+        rows = self._describe(one.path)
         kept = set(_matching((row[0] for row in rows), one))
         return _column_result([row for row in rows if row[0] in kept])
 
@@ -104,7 +104,7 @@ class Showing:
     def describe(self, one: st.Describe) -> TableResult:
         """The columns of a table."""
         if one.kind == "TABLE":
-            return _column_result(self._described(one.path))
+            return _column_result(self._describe(one.path))
         if one.kind == "DATABASE":
             catalog, name = (self._catalogs.current, one.path[0]) if len(one.path) == 1 else one.path
             database = self._catalogs.catalog(catalog).get_database(name)
@@ -145,17 +145,17 @@ class Showing:
             rows.append(("signature", f"{name}({takes})"))
         return _pairs(rows)
 
-    def _described(self, path: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    def _describe(self, path: tuple[str, ...]) -> list[tuple[Any, ...]]:
         found = self._catalogs.find(path)
         relation = self._session.relation(path)
         if found is None or relation is None:
             raise ValidationException(
                 f"there is no table or view {'.'.join(path)}{self._catalogs.suggestion(path[-1])}"
             )
-        return [_column_row(column, found[1]) for column in _declared(relation)]
+        return [_column_row(column, found[1]) for column in _columns_of(relation)]
 
 
-def _declared(relation: Relation) -> Iterable[Column]:
+def _columns_of(relation: Relation) -> Iterable[Column]:
     return relation.columns
 
 

@@ -12,7 +12,7 @@ from penstock.errors import TableException, UnsupportedOperation, ValidationExce
 from penstock.table import sql
 from penstock.table.api.functions_of_user import as_function
 from penstock.table.api.results import TableResult
-from penstock.table.catalogs.definitions import entry_of, merged, view_of
+from penstock.table.catalogs.definitions import entry_of, merge_definitions, view_of
 from penstock.table.catalogs.function_modules import CORE, Module
 from penstock.table.catalogs.memory_catalog import (
     CatalogBaseTable,
@@ -121,23 +121,23 @@ class Statements:
         statement = self._one(text)
         if not isinstance(statement, st.Query):
             raise ValidationException("sql_query takes a query: SELECT, VALUES or WITH; for others use execute_sql")
-        return self._bound(statement.query)
+        return self._bind(statement.query)
 
-    def _bound(self, query: Any) -> Relation:
+    def _bind(self, query: Any) -> Relation:
         return sql.Binder(self._session).query(query)
 
     def plan(self, text: str) -> Relation:
         """The plan of a query or an INSERT."""
-        return self._planned(self._one(text))
+        return self._plan(self._one(text))
 
-    def _planned(self, statement: st.Statement) -> Relation:
+    def _plan(self, statement: st.Statement) -> Relation:
         match statement:
             case st.Query():
-                return self._bound(statement.query)
+                return self._bind(statement.query)
             case st.InsertInto():
                 return self._insert(statement)
             case st.Explain():
-                return self._planned(statement.statement)
+                return self._plan(statement.statement)
         raise TableException("only queries and INSERTs have a plan")
 
     def insert(self, text: str) -> Insert:
@@ -149,18 +149,18 @@ class Statements:
 
     def _insert(self, one: st.InsertInto) -> Insert:
         return self._session.insert(
-            self._bound(one.query), one.path, one.columns, one.overwrite, one.partition, dict(one.options), one.conflict
+            self._bind(one.query), one.path, one.columns, one.overwrite, one.partition, dict(one.options), one.conflict
         )
 
     def _query(self, one: st.Query) -> TableResult:
-        return self._t_env._executed(self._bound(one.query))
+        return self._t_env._executed(self._bind(one.query))
 
     def _explain(self, one: st.Explain) -> TableResult:
         inner = one.statement
         plans: list[Relation] = (
             [self._insert(each) for each in inner.inserts]
             if isinstance(inner, st.StatementSetBlock)
-            else [self._planned(inner)]
+            else [self._plan(inner)]
         )
         text = self._t_env._explained(plans, [ExplainDetail[detail] for detail in one.details])
         return TableResult.of(["result"], [DataTypes.STRING()], [(text,)])
@@ -170,19 +170,19 @@ class Statements:
         entry = entry_of(one, self._session.resolver)
         if one.like is not None:
             _, source = self._catalogs.get_table(one.like.path)
-            entry = merged(source, entry, dict(one.like.choices))
+            entry = merge_definitions(source, entry, dict(one.like.choices))
         _check_partitions(one.path, entry)
-        self._checked(one.path, entry)
+        self._check(one.path, entry)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
         return TableResult.ok()
 
-    def _checked(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
+    def _check(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
         """A table whose columns make no sense is refused when it is declared."""
         with of_definition():
             self._session.resolver.table(self._catalogs.qualified(path), entry)
 
     def _create_table_as(self, one: st.CreateTableAs) -> TableResult:
-        relation = self._bound(one.query)
+        relation = self._bind(one.query)
         entry = entry_of(one.table, self._session.resolver)
         columns = view_of(relation, one.names or None).schema
         whole = CatalogBaseTable(columns, entry.options, entry.partition_keys, entry.comment)
@@ -195,7 +195,7 @@ class Statements:
 
     def _create_view(self, one: st.CreateView) -> TableResult:
         with of_definition():
-            relation = self._bound(one.query)
+            relation = self._bind(one.query)
         text = self._session.expand_query(one.query, one.query_text, relation)
         entry = view_of(relation, one.columns, text, one.comment)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
@@ -207,7 +207,7 @@ class Statements:
                 f"function {'.'.join(one.path)}: {one.language} cannot run here; write it in Python, LANGUAGE PYTHON"
             )
         kind = "system" if one.system else "temporary" if one.temporary else ""
-        function = CatalogFunction(one.target, "PYTHON", as_function(imported(one.target), one.path[-1]))
+        function = CatalogFunction(one.target, "PYTHON", as_function(import_object(one.target), one.path[-1]))
         self._catalogs.create_function(one.path, function, kind, one.if_not_exists)
         return TableResult.ok()
 
@@ -290,7 +290,7 @@ class Statements:
         return TableResult.ok()
 
 
-def imported(target: str) -> Any:
+def import_object(target: str) -> Any:
     """A Python object by its name, module.name."""
     module, dot, name = target.rpartition(".")
     try:

@@ -110,7 +110,7 @@ Convert = Callable[[Any], Any]
 
 
 def _rounding(declared: t.DecimalType) -> Convert:
-    rounded = DECIMAL(declared.precision, declared.scale).rounded
+    rounded = DECIMAL(declared.precision, declared.scale).round_value
     return lambda value: rounded(Decimal(value))
 
 
@@ -137,7 +137,7 @@ def _to_arrow(declared: t.DataType, nested: bool = False) -> Convert | None:
             return lambda value: [(element(one), count) for one, count in _pairs(value)]
         case t.MapType():
             key, part = (_around_none(_to_arrow(kind, True)) for kind in (declared.key_type, declared.value_type))
-            return lambda value: [(key(_known(one)), part(other)) for one, other in _pairs(value)]
+            return lambda value: [(key(_check_key(one)), part(other)) for one, other in _pairs(value)]
         case t.RowType():
             names = declared.field_names()
             parts = [_around_none(_to_arrow(field.data_type, True)) for field in declared.fields]
@@ -185,7 +185,7 @@ def _around_none(convert: Convert | None) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _known(key: Any) -> Any:
+def _check_key(key: Any) -> Any:
     """The key of a map; refused if it is NULL."""
     if key is None:
         raise ValueError(

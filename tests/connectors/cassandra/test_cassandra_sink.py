@@ -61,7 +61,7 @@ def test_the_last_of_several_writes_to_a_row_wins(session, table, builder):
 
 def test_a_write_that_is_sent_again_does_not_hide_a_newer_one(session, table, builder, monkeypatch):
     sink = CassandraSink.add_sink(StreamExecutionEnvironment.get_execution_environment().from_collection([1]))
-    settings = sink.set_cluster_builder(builder).set_query(insert(table))._made().settings
+    settings = sink.set_cluster_builder(builder).set_query(insert(table))._make_sink().settings
     requests = Requests(settings)
     send, lost = requests._connection.send, []
 
@@ -123,13 +123,13 @@ def test_models_of_the_driver(session, builder):
 
 def test_a_few_requests_at_a_time(session, table, builder, monkeypatch):
     highest = []
-    ended = Requests._ended
+    ended = Requests._finish
 
     def counting(self, request, error):
         highest.append(self._under_way)
         ended(self, request, error)
 
-    monkeypatch.setattr(Requests, "_ended", counting)
+    monkeypatch.setattr(Requests, "_finish", counting)
     few = lambda sink: sink.set_max_concurrent_requests(3, Duration.of_seconds(20))  # noqa: E731
     run([(str(n), n, None) for n in range(100)], builder, insert(table), few, parallelism=1)
     assert max(highest) <= 3
@@ -139,7 +139,7 @@ def test_a_few_requests_at_a_time(session, table, builder, monkeypatch):
 def test_patience_has_an_end(table, builder):
     sink = CassandraSink.add_sink(StreamExecutionEnvironment.get_execution_environment().from_collection([1]))
     sink.set_cluster_builder(builder).set_query(insert(table)).set_max_concurrent_requests(1, Duration.of_millis(50))
-    requests = Requests(sink._made().settings)
+    requests = Requests(sink._make_sink().settings)
     requests._under_way = 1
     with pytest.raises(ConnectorError, match=r"too slow: 1 requests are under way, and none ended within 0.05 s"):
         requests.write(("a", 1, None))

@@ -30,7 +30,7 @@ class Script(Connector):
         kinds = row_type(table.columns)
         make = Row(*[column.name for column in table.columns])
         script = [
-            step if step == PAUSE else self._row(make, *step) for step in json.loads(table.options.required("rows"))
+            step if step == PAUSE else self._row(make, *step) for step in json.loads(table.options.require("rows"))
         ]
         steps = [pause() if step == PAUSE else step for step in script]
         return scripted(env, *steps, type_info=kinds).uid(f"script {table.name}")
@@ -49,4 +49,4 @@ class Script(Connector):
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         plain = stream.map(lambda row: (str(row.get_row_kind()), *row)).uid(f"plain {table.name}")
-        plain.sink_to(StoreSink(table.options.required("store"))).uid(f"sink {table.name}")
+        plain.sink_to(StoreSink(table.options.require("store"))).uid(f"sink {table.name}")

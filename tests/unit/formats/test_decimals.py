@@ -15,7 +15,7 @@ from penstock.datastream.formats.decimals import DECIMAL
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import TypeMismatch
-from penstock.formats.decimal_values import produced_type
+from penstock.formats.decimal_values import stream_type_of
 from tests.unit.formats.reading import whole, written
 
 
@@ -88,7 +88,7 @@ def test_a_decimal_is_a_type():
     plain = [Types.BIG_DEC(), Types.LIST(Types.BIG_DEC()), Types.MAP(Types.STRING(), Types.BIG_DEC())]
     names = ["a", "b", "c", "d"]
     expected = Types.ROW_NAMED(names, [*plain, Types.TUPLE([Types.BIG_DEC()])])
-    assert produced_type(Types.ROW_NAMED(names, nested)) == expected
+    assert stream_type_of(Types.ROW_NAMED(names, nested)) == expected
 
 
 @pytest.mark.parametrize(
