@@ -87,7 +87,7 @@ def _apply(stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type:
     timeout = to_millis(descriptor.timeout)
     if timeout <= 0:
         raise ValueError(f"the timeout of a request must be above 0 ms, not {timeout} ms")
-    return stream._then("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
+    return stream.apply_operator("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
 
 
 def _check_function(function: Any) -> None:

@@ -195,7 +195,7 @@ class DataStream(Settings):
     # --- one record at a time ---
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
         """Turn each record into exactly one other."""
-        return self._then("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
+        return self.apply_operator("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
 
     def flat_map(
         self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
@@ -206,11 +206,11 @@ class DataStream(Settings):
         """
         if not isinstance(func, FlatMapFunction) and required_parameters(func) == 2:
             func = with_collector(func, 1)
-        return self._then("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
+        return self.apply_operator("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
         """Keep the records for which `func` is true."""
-        return self._then("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
+        return self.apply_operator("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
 
     # --- a batch of records at a time ---
     def map_batches(
@@ -228,7 +228,7 @@ class DataStream(Settings):
         `event_time` names one more column, in which timestamps are given to `func` and taken from its results.
         """
         form = BatchForm(self._type, as_pandas, event_time)
-        return self._then("Map Batches", MapBatchesOperator(func, form, output_type), output_type)
+        return self.apply_operator("Map Batches", MapBatchesOperator(func, form, output_type), output_type)
 
     def filter_batches(
         self,
@@ -242,22 +242,24 @@ class DataStream(Settings):
         The batch is what `map_batches` would give. Rows keep their timestamps.
         """
         form = BatchForm(self._type, as_pandas, event_time)
-        return self._then("Filter Batches", FilterBatchesOperator(func, form), self._type)
+        return self.apply_operator("Filter Batches", FilterBatchesOperator(func, form), self._type)
 
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
         """The most general operator: records, timestamps, side outputs."""
-        return self._then("Process", ProcessOperator(func, output_type), output_type)
+        return self.apply_operator("Process", ProcessOperator(func, output_type), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
         """The chosen fields of tuples or rows, in the order given."""
         if not field_indexes:
             raise ValueError("project needs at least one field index")
         projection = Projection(field_indexes, self._type)
-        return self._then("Projection", MapOperator(projection, projection.output_type), projection.output_type)
+        return self.apply_operator(
+            "Projection", MapOperator(projection, projection.output_type), projection.output_type
+        )
 
     def split(self, output_selector: OutputSelector | Callable[[Any], str | Sequence[str]]) -> SplitStream:
         """Name the outputs to which each record belongs; `select` reads them."""
-        stream = self._then("Split", SplitOperator(output_selector), self._type)
+        stream = self.apply_operator("Split", SplitOperator(output_selector), self._type)
         return SplitStream(self._environment, stream._refs, self._type)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
@@ -268,7 +270,7 @@ class DataStream(Settings):
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give records their event time and the stream its watermarks: a strategy, or an assigner of Flink 1.x."""
         strategy = watermark_strategy
-        stream = self._then("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
+        stream = self.apply_operator("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
         if strategy.alignment is not None:
             stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
         return stream
@@ -411,7 +413,7 @@ class DataStream(Settings):
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the job and iterate over this stream's records while it runs; with a limit, a list of that many."""
-        results = self._environment._collect(self, job_execution_name)
+        results = self._environment.collect(self, job_execution_name)
         return results if limit is None else results.take(limit)
 
     # --- making streams ---
@@ -422,7 +424,7 @@ class DataStream(Settings):
     def _input_refs(self) -> tuple[StreamRef, ...]:
         return self._refs
 
-    def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
+    def apply_operator(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
         if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
             operator.output_type = type_info
         node = self._environment._add(Transformation(name, operator, [self._input_refs()]))

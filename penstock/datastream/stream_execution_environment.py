@@ -475,10 +475,10 @@ class StreamExecutionEnvironment:
         node = Transformation(name, operator, kind="source", non_parallel=not source.parallel)
         stream = DataStream(self, [StreamRef(node)], type_info)
         if self._time is TimeCharacteristic.IngestionTime:
-            return stream._then("Ingestion Time", IngestionTimeOperator(), type_info)
+            return stream.apply_operator("Ingestion Time", IngestionTimeOperator(), type_info)
         return stream
 
-    def _collect(self, stream: DataStream, job_name: str | None) -> CloseableIterator:
+    def collect(self, stream: DataStream, job_name: str | None) -> CloseableIterator:
         results = CloseableIterator()
         node = self._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
         node.parallelism, node.non_parallel = _collect_with(stream)

@@ -20,5 +20,10 @@ def test_the_same_totals_as_on_values(env: StreamExecutionEnvironment, mode: str
 
 
 def test_columns_arrive_as_columns(env: StreamExecutionEnvironment) -> None:
-    with warm_readings(env, COUNT).key_by("sensor")._then("Forms", Forms(), None).execute_and_collect() as results:
+    with (
+        warm_readings(env, COUNT)
+        .key_by("sensor")
+        .apply_operator("Forms", Forms(), None)
+        .execute_and_collect() as results
+    ):
         assert set(results) == {"columns"}

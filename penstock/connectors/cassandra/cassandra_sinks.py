@@ -14,7 +14,7 @@ from penstock.api.settings.values import expected
 from penstock.base.arguments import check_arguments
 from penstock.common.time import Duration
 from penstock.connectors.cassandra.cassandra_client import DEFAULT_PORT, ClusterBuilder, ConsistencyLevel
-from penstock.connectors.cassandra.cassandra_statements import MapperOptions
+from penstock.connectors.cassandra.cassandra_statements import MapperOptions, check_options
 from penstock.connectors.cassandra.cassandra_writer import (
     CassandraCommitter,
     CassandraFailureHandler,
@@ -151,8 +151,7 @@ class CassandraSinkBuilder:
         if self._builder is None:
             raise ValueError("a Cassandra sink needs set_host or set_cluster_builder")
         options = self._options or MapperOptions()
-        if options._if_not_exists and options._timestamp is not None:
-            raise ValueError("Cassandra takes no timestamp together with if_not_exists")
+        check_options(options)
         settings = Settings(
             self._builder,
             self._query,

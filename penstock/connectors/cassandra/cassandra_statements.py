@@ -57,6 +57,12 @@ class MapperOptions:
         return self
 
 
+def check_options(options: MapperOptions) -> None:
+    """Refuse options that Cassandra does not accept together."""
+    if options._if_not_exists and options._timestamp is not None:
+        raise ValueError("Cassandra takes no timestamp together with if_not_exists")
+
+
 class Statements(ABC):
     """Makes a statement for a record."""
 

@@ -35,7 +35,7 @@ class ConnectedStreams:
     """Two streams, of one type each, that meet in a function, and share its state if both are keyed."""
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
-        if stream1._environment is not stream2._environment:
+        if stream1.get_execution_environment() is not stream2.get_execution_environment():
             raise UnsupportedOperation("streams of different environments cannot be joined into one job")
         self.stream1 = stream1
         self.stream2 = stream2
@@ -69,7 +69,7 @@ class ConnectedStreams:
 
     def _selectors(self) -> tuple[KeySelector, KeySelector] | None:
         if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
-            return self.stream1._selector, self.stream2._selector
+            return self.stream1.key_selector, self.stream2.key_selector
         return None
 
     def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
@@ -108,7 +108,7 @@ class BroadcastConnectedStream:
         stream = self.non_broadcast_stream
         selector: Callable[[Any], Any] | None = None
         if isinstance(stream, KeyedStream):
-            selector = stream._selector
+            selector = stream.key_selector
             check_instance(func, KeyedBroadcastProcessFunction, "BroadcastConnectedStream.process with keys", "func")
         else:
             check_instance(func, BroadcastProcessFunction, "BroadcastConnectedStream.process without keys", "func")
@@ -121,7 +121,7 @@ class BroadcastConnectedStream:
 def add_two_input_operator(
     first: DataStream, second: DataStream, name: str, operator: Operator, type_info: TypeInformation | None
 ) -> DataStream:
-    environment = first._environment
+    environment = first.get_execution_environment()
     if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
         operator.output_type = type_info
     node = environment._add(Transformation(name, operator, [first._input_refs(), second._input_refs()]))

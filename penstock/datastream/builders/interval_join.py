@@ -68,7 +68,7 @@ class IntervalJoined:
             raise UnsupportedOperation(
                 f"the keys of a join must be of one type, and {types[0]} is never equal to {types[1]}"
             )
-        selectors = (self._left._selector, self._right._selector)
+        selectors = (self._left.key_selector, self._right.key_selector)
         operator = IntervalJoinOperator(process_join_function, spec, output_type, selectors)
         return add_two_input_operator(self._left, self._right, "Interval Join", operator, output_type)
 

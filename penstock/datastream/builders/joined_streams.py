@@ -83,7 +83,7 @@ class EqualTo:
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> Any:
         first, second = (
-            stream._then("Tag", MapOperator(Tagged(side)), None) for side, stream in enumerate(self._streams)
+            stream.apply_operator("Tag", MapOperator(Tagged(side)), None) for side, stream in enumerate(self._streams)
         )
         keyed = KeyedStream(first.union(second), TaggedKey(self._selectors))
         return self._windowed(WindowedStream(keyed, window_assigner))
@@ -115,7 +115,7 @@ class _MatchWindow:
         return self
 
     def _apply(self, name: str, evaluation: Evaluation, output_type: TypeInformation | None) -> DataStream:
-        return self._windowed._then(name, Buffered(), evaluation, output_type)
+        return self._windowed.apply_evaluation(name, Buffered(), evaluation, output_type)
 
 
 @check_arguments

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 @check_arguments
-@check_arguments
 class FoldsFields(ABC):
     """Aggregations of one field, over the records of a key so far or over those of a window."""
 
@@ -85,9 +84,9 @@ class KeyedStream(DataStream, FoldsFields):
         self, origin: DataStream, selector: Callable[[Any], Any], key_type: TypeInformation | None = None
     ) -> None:
         refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin._refs]
-        super().__init__(origin._environment, refs, origin._type)
+        super().__init__(origin.get_execution_environment(), refs, origin.get_type())
         self._origin = origin
-        self._selector = selector
+        self.key_selector = selector
         self._key_type = key_type
 
     def get_key_type(self) -> TypeInformation | None:
@@ -99,25 +98,27 @@ class KeyedStream(DataStream, FoldsFields):
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """State, timers, side outputs: the most general operator on keys."""
-        return self._then("Keyed Process", ProcessOperator(func, output_type, self._selector), output_type)
+        return self.apply_operator("Keyed Process", ProcessOperator(func, output_type, self.key_selector), output_type)
 
     def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
         """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
-        return self._then("Keyed Reduce", ReduceOperator(func, None, self._selector), self._type)
+        return self.apply_operator("Keyed Reduce", ReduceOperator(func, None, self.key_selector), self._type)
 
     def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
         """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
-        return self._then("Map With State", MapWithState(func, output_type, self._selector), output_type)
+        return self.apply_operator("Map With State", MapWithState(func, output_type, self.key_selector), output_type)
 
     def flat_map_with_state(
         self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
         """func(value, state) returns (iterable of results, new state)."""
-        return self._then("Flat Map With State", FlatMapWithState(func, output_type, self._selector), output_type)
+        return self.apply_operator(
+            "Flat Map With State", FlatMapWithState(func, output_type, self.key_selector), output_type
+        )
 
     def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
         """func(value, state) returns (whether to keep the value, new state)."""
-        return self._then("Filter With State", FilterWithState(func, None, self._selector), self._type)
+        return self.apply_operator("Filter With State", FilterWithState(func, None, self.key_selector), self._type)
 
     def fold(
         self,
@@ -127,7 +128,7 @@ class KeyedStream(DataStream, FoldsFields):
     ) -> DataStream:
         """The Flink 1.x way to fold: each record gives fold_function(accumulator, record), from `initial_value` on."""
         rolling = RollingFold(FoldAggregate(initial_value, fold_function))
-        return self._then("Keyed Fold", MapWithState(rolling, output_type, self._selector), output_type)
+        return self.apply_operator("Keyed Fold", MapWithState(rolling, output_type, self.key_selector), output_type)
 
     # --- for clients outside the job ---
     def as_queryable_state(
@@ -139,7 +140,7 @@ class KeyedStream(DataStream, FoldsFields):
         reducing, aggregating or list state.
         """
         descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self._type)
-        node = self._sink(f"Queryable State {queryable_state_name}", QueryableStateSink(descriptor, self._selector))
+        node = self._sink(f"Queryable State {queryable_state_name}", QueryableStateSink(descriptor, self.key_selector))
         return QueryableStateStream(node._node, descriptor, self._key_type)
 
     # --- several streams ---
@@ -185,10 +186,10 @@ class KeyedStream(DataStream, FoldsFields):
 
     def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
         """Only function objects can hold state; for a lambda no key is computed."""
-        return self._selector if isinstance(func, Function) else None
+        return self.key_selector if isinstance(func, Function) else None
 
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
-        return self._then(name, ReduceOperator(function, None, self._selector), self._type)
+        return self.apply_operator(name, ReduceOperator(function, None, self.key_selector), self._type)
 
 
 __all__ = ["KeyedStream"]

@@ -96,9 +96,11 @@ class PatternStream:
     def _then(self, name: str, function: PatternProcessFunction, output_type: TypeInformation | None) -> DataStream:
         keyed = self._stream if isinstance(self._stream, KeyedStream) else KeyedStream(self._stream, one_key)
         if self._updates is None:
-            stream = keyed._then(name, PatternOperator(self._spec, function, keyed._selector, output_type), output_type)
+            stream = keyed.apply_operator(
+                name, PatternOperator(self._spec, function, keyed.key_selector, output_type), output_type
+            )
         else:
-            dynamic = DynamicPatternOperator(self._spec, function, keyed._selector, output_type)
+            dynamic = DynamicPatternOperator(self._spec, function, keyed.key_selector, output_type)
             updates = self._updates.assign_timestamps_and_watermarks(_TIMELESS).broadcast()
             stream = add_two_input_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
         stream._node.description = f"{name} of {self._spec.pattern}"

@@ -59,7 +59,7 @@ class _Windowed(FoldsFields, Generic[P]):
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         self._stream = keyed_stream
         self._assigner = window_assigner
-        self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream._environment)
+        self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream.get_execution_environment())
         self._evictor: Evictor | None = None
         self._lateness = 0
         self._late_tag: OutputTag | None = None
@@ -97,7 +97,7 @@ class _Windowed(FoldsFields, Generic[P]):
         return self
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        return self._stream._environment
+        return self._stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation | None:
         return self._stream.get_type()
@@ -107,13 +107,13 @@ class _Windowed(FoldsFields, Generic[P]):
         """All elements of a pane for a ProcessWindowFunction; for a ProcessAllWindowFunction if there are no keys."""
         kind, evaluation = self._for_process
         check_instance(process_window_function, kind, f"{type(self).__name__}.process", "process_window_function")
-        return self._then("Window Process", Buffered(), evaluation(process_window_function), output_type)
+        return self.apply_evaluation("Window Process", Buffered(), evaluation(process_window_function), output_type)
 
     def apply(self, window_function: WindowFunctions, output_type: TypeInformation | None = None) -> DataStream:
         """All elements of a pane for a WindowFunction; for an AllWindowFunction if there are no keys."""
         kind, evaluation = self._for_apply
         check_function(window_function, kind, f"{type(self).__name__}.apply", "window_function")
-        return self._then("Window Apply", Buffered(), evaluation(window_function), output_type)
+        return self.apply_evaluation("Window Apply", Buffered(), evaluation(window_function), output_type)
 
     # --- one value per pane ---
     def reduce(
@@ -125,7 +125,9 @@ class _Windowed(FoldsFields, Generic[P]):
         """One value per pane, kept reduced; a window function gets that one."""
         declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
         check = output_type is not None
-        return self._then("Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check)
+        return self.apply_evaluation(
+            "Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check
+        )
 
     def fold(
         self,
@@ -147,7 +149,7 @@ class _Windowed(FoldsFields, Generic[P]):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """One accumulator per pane; a window function gets its result."""
-        return self._then(
+        return self.apply_evaluation(
             "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
         )
 
@@ -164,9 +166,11 @@ class _Windowed(FoldsFields, Generic[P]):
         return evaluation(function)
 
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
-        return self._then(f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False)
+        return self.apply_evaluation(
+            f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False
+        )
 
-    def _then(
+    def apply_evaluation(
         self,
         name: str,
         contents: Contents,
@@ -184,8 +188,8 @@ class _Windowed(FoldsFields, Generic[P]):
             allowed_lateness=self._lateness,
             late_tag=self._late_tag,
         )
-        operator = WindowOperator(spec, self._stream._selector, output_type if check else None)
-        stream = self._stream._then(name, operator, output_type)
+        operator = WindowOperator(spec, self._stream.key_selector, output_type if check else None)
+        stream = self._stream.apply_operator(name, operator, output_type)
         stream._node.description = f"{name} over {self._assigner!r}"
         return self._place(stream)
 

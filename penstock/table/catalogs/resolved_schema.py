@@ -138,16 +138,16 @@ def _column(name: str, kind: DataType, time: str | None, declared: SchemaColumn 
 def _as_told(kind: DataType) -> DataType:
     """The type with the precision of moments that PyFlink tells."""
     if isinstance(kind, LocalZonedTimestampType):
-        return LocalZonedTimestampType(6, kind._nullable)
+        return LocalZonedTimestampType(6, kind.is_nullable)
     if isinstance(kind, TimestampType):
-        return TimestampType(3, kind._nullable)
+        return TimestampType(3, kind.is_nullable)
     if isinstance(kind, RowType):
         fields = [RowField(one.name, _as_told(one.data_type), one.description) for one in kind.fields]
-        return RowType(fields, kind._nullable)
+        return RowType(fields, kind.is_nullable)
     if isinstance(kind, MapType):
-        return MapType(_as_told(kind.key_type), _as_told(kind.value_type), kind._nullable)
+        return MapType(_as_told(kind.key_type), _as_told(kind.value_type), kind.is_nullable)
     if isinstance(kind, ArrayType | MultisetType):
-        return type(kind)(_as_told(kind.element_type), kind._nullable)
+        return type(kind)(_as_told(kind.element_type), kind.is_nullable)
     return kind
 
 

@@ -56,7 +56,7 @@ class Kafka(Connector):
         _allow_options(options)
         options.refuse_unknown()
         stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), f"kafka {table.name}")
-        return stream._then("Flat Map", EachRow(rows_of_record), None)
+        return stream.apply_operator("Flat Map", EachRow(rows_of_record), None)
 
     @staticmethod
     def _topics(builder: Any, options: Options) -> Any:

@@ -323,4 +323,4 @@ def _avro(kind: t.DataType, name: str) -> Any:
             made = {"type": "record", "name": name, "fields": fields}
     if made is None:
         raise ValidationException(f"{kind.as_sql()} has no form in Avro")
-    return ["null", made] if kind._nullable else made
+    return ["null", made] if kind.is_nullable else made

@@ -64,8 +64,8 @@ class TableEnvironment:
         self._catalogs = Catalogs(first, database)
         self._modules = Modules()
         self._session = EnvironmentSession(self._catalogs, self._config, self._modules)
-        self._statements = Statements(self)
         self._execution = Execution(env, self._config)
+        self._statements = Statements(self, self._catalogs, self._session, self._execution)
         self._unnamed = count()
 
     @staticmethod
@@ -315,11 +315,6 @@ class TableEnvironment:
     # --- settings ---
     def get_config(self) -> TableConfig:
         return self._config
-
-    def _forget(self, key: str) -> None:
-        """Take an option back: RESET."""
-        self._config.reset(key)
-        self._env._settings.forget(key)
 
     def add_python_file(self, file_path: str) -> None:
         self._env.add_python_file(file_path)

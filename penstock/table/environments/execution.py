@@ -47,6 +47,11 @@ class Execution:
     def batch(self) -> bool:
         return self._config.is_batch()
 
+    def forget_option(self, key: str) -> None:
+        """Take an option back, as RESET does."""
+        self._config.reset(key)
+        self._env._settings.forget(key)
+
     def planner(self) -> Planner:
         """Plans with the options as they are now."""
         self._env.configure(self._config.get_configuration())

@@ -196,7 +196,7 @@ class EnvironmentSession:
         if column.name in fixed:
             return functions.cast(fixed[column.name], column.type)
         if column.name not in given:
-            if not column.type._nullable:
+            if not column.type.is_nullable:
                 raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")
             return Literal(column.type, None)
         return EnvironmentSession.fit_column(relation.ref(given[column.name]), column, f"of {'.'.join(path)} ")

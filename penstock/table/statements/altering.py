@@ -10,6 +10,7 @@ from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table import sql
 from penstock.table.api.results import TableResult
 from penstock.table.api.selecting import position
+from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import column_of, view_of, watermark_of
 from penstock.table.catalogs.memory_catalog import (
     CatalogBaseTable,
@@ -22,15 +23,15 @@ from penstock.table.catalogs.table_declaration import Schema, SchemaColumn
 from penstock.table.sql.parse import statements as st
 
 if TYPE_CHECKING:
-    from penstock.table.environments.environment import TableEnvironment
+    from penstock.table.environments.table_session import EnvironmentSession
 
 
 class Altering:
     """Changes of what catalogs hold."""
 
-    def __init__(self, t_env: TableEnvironment) -> None:
-        self._t_env = t_env
-        self._catalogs = t_env._catalogs
+    def __init__(self, catalogs: Catalogs, session: EnvironmentSession) -> None:
+        self._catalogs = catalogs
+        self._session = session
 
     def alter(self, one: st.Alter) -> TableResult:
         """Change something; what makes no sense then is refused, and nothing has changed."""
@@ -73,7 +74,7 @@ class Altering:
             return
         changed = self._change(entry, one.change)
         if not changed.is_view:
-            self._t_env._session.resolver.table(path, changed)
+            self._session.resolver.table(path, changed)
         if path in self._catalogs.temporary:
             self._catalogs.temporary[path] = changed
         else:
@@ -100,8 +101,8 @@ class Altering:
             case st.DropParts():
                 return replace(entry, schema=_drop_parts(entry.schema, change))
             case st.SetQuery():
-                relation = sql.Binder(self._t_env._session).query(change.query)
-                text = self._t_env._session.expand_query(change.query, change.text, relation)
+                relation = sql.Binder(self._session).query(change.query)
+                text = self._session.expand_query(change.query, change.text, relation)
                 return view_of(relation, None, text, entry.comment)
         raise UnsupportedOperation(f"{type(change).__name__} has no meaning here")
 

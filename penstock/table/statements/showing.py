@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.api.results import TableResult
+from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import as_sql, quote
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
 from penstock.table.logical.nodes import ROWTIME, Column, Relation
@@ -17,6 +18,7 @@ from penstock.table.types.data_types import DataTypes
 
 if TYPE_CHECKING:
     from penstock.table.environments.environment import TableEnvironment
+    from penstock.table.environments.table_session import EnvironmentSession
 
 COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 
@@ -24,10 +26,12 @@ COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 class Showing:
     """What can be looked at."""
 
-    def __init__(self, t_env: TableEnvironment, jars: list[str]) -> None:
+    def __init__(
+        self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, jars: list[str]
+    ) -> None:
         self._t_env, self._jars = t_env, jars
-        self._catalogs = t_env._catalogs
-        self._session = t_env._session
+        self._catalogs = catalogs
+        self._session = session
 
     # --- SHOW ---
     def show(self, one: st.Show) -> TableResult:
@@ -169,7 +173,7 @@ def _column_row(column: Column, entry: CatalogBaseTable) -> tuple[Any, ...]:
     if column.time == ROWTIME and not schema.watermarks and not entry.is_view:
         attribute = ""
     comment = None if declared is None else declared.comment
-    return column.name, column.type.summary() + attribute, column.type._nullable, key, extras, mark, comment
+    return column.name, column.type.summary() + attribute, column.type.is_nullable, key, extras, mark, comment
 
 
 def _column_result(rows: list[tuple[Any, ...]]) -> TableResult:

@@ -12,6 +12,7 @@ from penstock.errors import TableException, UnsupportedOperation, ValidationExce
 from penstock.table import sql
 from penstock.table.api.functions_of_user import as_function
 from penstock.table.api.results import TableResult
+from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import entry_of, merge_definitions, view_of
 from penstock.table.catalogs.function_modules import CORE, Module
 from penstock.table.catalogs.memory_catalog import (
@@ -31,19 +32,24 @@ from penstock.table.types.data_types import DataTypes
 
 if TYPE_CHECKING:
     from penstock.table.environments.environment import TableEnvironment
+    from penstock.table.environments.execution import Execution
+    from penstock.table.environments.table_session import EnvironmentSession
 
 
 class Statements:
     """The statements of an environment."""
 
-    def __init__(self, t_env: TableEnvironment) -> None:
+    def __init__(
+        self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, execution: Execution
+    ) -> None:
         self._t_env = t_env
-        self._catalogs = t_env._catalogs
-        self._session = t_env._session
+        self._catalogs = catalogs
+        self._session = session
+        self._execution = execution
         self.jars: list[str] = []
         """Paths of ADD JAR. Nothing loads classes from them: connectors and formats are Python."""
-        self._showing = Showing(t_env, self.jars)
-        self._altering = Altering(t_env)
+        self._showing = Showing(t_env, catalogs, session, self.jars)
+        self._altering = Altering(catalogs, session)
         self._gathered: list[Insert] | None = None
         """The INSERTs since BEGIN STATEMENT SET."""
         self._methods: dict[type, Callable[[Any], TableResult]] = {
@@ -51,7 +57,7 @@ class Statements:
             st.InsertInto: self._insert_into,
             st.BeginStatementSet: lambda one: self._begin(),
             st.EndStatementSet: lambda one: self._end(),
-            st.StatementSetBlock: lambda one: t_env._run_inserts([self._insert(each) for each in one.inserts]),
+            st.StatementSetBlock: lambda one: self._execution.inserts([self._insert(each) for each in one.inserts]),
             st.Explain: self._explain,
             st.CreateTable: self._create_table,
             st.CreateTableAs: self._create_table_as,
@@ -75,7 +81,7 @@ class Statements:
     def _insert_into(self, one: st.InsertInto) -> TableResult:
         insert = self._insert(one)
         if self._gathered is None:
-            return self._t_env._run_inserts([insert])
+            return self._execution.inserts([insert])
         self._gathered.append(insert)
         return TableResult.ok()
 
@@ -91,7 +97,7 @@ class Statements:
                 "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'."
             )
         inserts, self._gathered = self._gathered, None
-        return self._t_env._run_inserts(inserts) if inserts else TableResult.ok()
+        return self._execution.inserts(inserts) if inserts else TableResult.ok()
 
     def execute(self, text: str) -> TableResult:
         """Run one statement."""
@@ -153,7 +159,7 @@ class Statements:
         )
 
     def _query(self, one: st.Query) -> TableResult:
-        return self._t_env._executed(self._bind(one.query))
+        return self._execution.query(self._bind(one.query))
 
     def _explain(self, one: st.Explain) -> TableResult:
         inner = one.statement
@@ -162,7 +168,7 @@ class Statements:
             if isinstance(inner, st.StatementSetBlock)
             else [self._plan(inner)]
         )
-        text = self._t_env._explained(plans, [ExplainDetail[detail] for detail in one.details])
+        text = self._execution.explain(plans, [ExplainDetail[detail] for detail in one.details])
         return TableResult.of(["result"], [DataTypes.STRING()], [(text,)])
 
     # --- definitions ---
@@ -191,7 +197,7 @@ class Statements:
         elif self._catalogs.find(one.table.path) is not None and one.table.if_not_exists:
             return TableResult.ok()
         self._catalogs.create(one.table.path, whole, one.table.temporary)
-        return self._t_env._run_inserts([self._session.insert(relation, one.table.path)])
+        return self._execution.inserts([self._session.insert(relation, one.table.path)])
 
     def _create_view(self, one: st.CreateView) -> TableResult:
         with of_definition():
@@ -286,7 +292,7 @@ class Statements:
     def _reset(self, one: st.Reset) -> TableResult:
         config = self._t_env.get_config()
         for key in list(config.to_map()) if one.key is None else [one.key]:
-            self._t_env._forget(key)
+            self._execution.forget_option(key)
         return TableResult.ok()
 
 

@@ -32,6 +32,11 @@ class DataType:
         """The same type, without NULL."""
         return self._as_nullable(False)
 
+    @property
+    def is_nullable(self) -> bool:
+        """True if values of this type may be NULL."""
+        return self._nullable
+
     def _as_nullable(self, nullable: bool) -> Self:
         if self._nullable is nullable:
             return self

@@ -82,7 +82,7 @@ def warm_rows(rows: list[Row]) -> list[Row]:
 def warm_readings(env: StreamExecutionEnvironment, count: int, declared: bool = True) -> DataStream:
     """The source and an operator chained to it, both on columns."""
     source = env._source("Batches", BatchSource(count), READING if declared else None).uid("batches")
-    return source._then("Warm", ColumnsOperator(warm_in_columns), WARM if declared else None)
+    return source.apply_operator("Warm", ColumnsOperator(warm_in_columns), WARM if declared else None)
 
 
 class Total(KeyedProcessFunction):

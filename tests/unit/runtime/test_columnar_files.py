@@ -69,7 +69,7 @@ def test_whoever_wants_rows_gets_rows(run, tmp_path, kind, declared):
 
 @pytest.mark.parametrize("strategy", [AT, WatermarkStrategy.no_watermarks()])
 def test_columns_leave_the_source(run, tmp_path, strategy):
-    got = run(lambda env: sales(env, tmp_path, strategy=strategy)._then("Forms", Forms(), None))
+    got = run(lambda env: sales(env, tmp_path, strategy=strategy).apply_operator("Forms", Forms(), None))
     assert set(got) == {"columns"}
 
 

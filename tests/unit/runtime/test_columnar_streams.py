@@ -77,7 +77,9 @@ def test_several_subtasks(run, parallelism, mode):
     ],
 )
 def test_where_columns_stay_columns(run, connect, form, parallelism):
-    got = run(lambda env: connect(warm_readings(env, COUNT))._then("Forms", Forms(), None), parallelism=parallelism)
+    got = run(
+        lambda env: connect(warm_readings(env, COUNT)).apply_operator("Forms", Forms(), None), parallelism=parallelism
+    )
     assert set(got) == {form}
 
 
@@ -90,7 +92,7 @@ def test_where_columns_stay_columns(run, connect, form, parallelism):
 )
 def test_a_key_that_is_no_column_makes_rows_between_subtasks(run, connect):
     def build(env):
-        return connect(warm_readings(env, COUNT))._then("Forms", Forms(), None)
+        return connect(warm_readings(env, COUNT)).apply_operator("Forms", Forms(), None)
 
     assert set(run(build, parallelism=2)) == {"values"}
     assert set(run(build, parallelism=1)) == {"columns"}  # nothing is exchanged, the key is only checked
@@ -108,7 +110,7 @@ def test_both_forms_in_one_stream(run):
 
 def test_values_become_columns_where_their_type_is_declared(run):
     def build(env):
-        return env.from_collection(readings(30), type_info=READING)._then(
+        return env.from_collection(readings(30), type_info=READING).apply_operator(
             "Warm", ColumnsOperator(warm_in_columns, READING), WARM
         )
 
@@ -117,7 +119,7 @@ def test_values_become_columns_where_their_type_is_declared(run):
 
 def test_values_of_no_declared_type_do_not_become_columns(run):
     with pytest.raises(JobFailed, match=r"Warm .* only if they are declared as ROW or ROW_NAMED, and nothing is"):
-        run(lambda env: env.from_collection(readings(3))._then("Warm", ColumnsOperator(warm_in_columns), None))
+        run(lambda env: env.from_collection(readings(3)).apply_operator("Warm", ColumnsOperator(warm_in_columns), None))
 
 
 def test_rows_have_the_declared_form(run):
@@ -127,7 +129,7 @@ def test_rows_have_the_declared_form(run):
             self.emit_chunk(Chunk.of(Columns(batch)))
 
     def build(declared):
-        return lambda env: env.from_collection([0])._then("Declared", Declared(declared), declared)
+        return lambda env: env.from_collection([0]).apply_operator("Declared", Declared(declared), declared)
 
     long = Types.ROW_NAMED(["sensor", "celsius"], [Types.STRING(), Types.LONG()])
     assert run(build(None)) == run(build(long)) == [Row(sensor="a", celsius=1)]
@@ -141,7 +143,11 @@ def test_a_function_on_columns_that_fails_is_named(run):
         raise KeyError("fahrenheit")
 
     with pytest.raises(JobFailed, match=r"Broken .* failed: KeyError: 'fahrenheit'"):
-        run(lambda env: env._source("Batches", BatchSource(9), READING)._then("Broken", ColumnsOperator(broken), None))
+        run(
+            lambda env: env._source("Batches", BatchSource(9), READING).apply_operator(
+                "Broken", ColumnsOperator(broken), None
+            )
+        )
 
 
 def test_event_time_of_columns(run):
@@ -173,8 +179,8 @@ def test_several_readers_of_one_stream_share_its_rows(run):
             self.emit([id(values)], None)
 
     def build(env):
-        stream = env._source("Batches", BatchSource(5), None)._then("Identity", Identity(), None)
-        return stream.union(stream.get_side_output(tag)._then("Ids", Ids(), None))
+        stream = env._source("Batches", BatchSource(5), None).apply_operator("Identity", Identity(), None)
+        return stream.union(stream.get_side_output(tag).apply_operator("Ids", Ids(), None))
 
     assert len(set(run(build))) == 1
 

@@ -60,7 +60,7 @@ class Check:
 
 def groups(stream):
     keyed = stream.key_by(0)
-    return keyed._then("Groups", Groups(Check(), None, keyed._selector), None)
+    return keyed.apply_operator("Groups", Groups(Check(), None, keyed.key_selector), None)
 
 
 def test_timers_fire_before_the_watermark_goes_on_and_leave_nothing_behind():
@@ -98,7 +98,7 @@ def test_a_timer_that_fails_is_named_with_its_key_and_namespace():
 def test_in_batch_mode_the_timers_of_a_key_fire_when_it_is_complete(run):
     def build(env):
         stream = env.from_collection([(2, "a"), (1, "b"), (2, "c")])
-        return groups(stream.map(lambda v: v)._then("Stamps", Stamps(), None))
+        return groups(stream.map(lambda v: v).apply_operator("Stamps", Stamps(), None))
 
     assert run(build, mode="BATCH") == [("group", 1, [(1, "b")]), ("group", 2, [(2, "a"), (2, "c")])]
 
@@ -113,7 +113,9 @@ def test_an_operator_without_a_use_for_timers_says_so():
         def records(self, values, timestamps):
             self.timers.event_time.register(5, 1)
 
-    with OperatorHarness(lambda s: s.key_by(0)._then("Forgetful", Forgetful(None, None, lambda v: v), None)) as harness:
+    with OperatorHarness(
+        lambda s: s.key_by(0).apply_operator("Forgetful", Forgetful(None, None, lambda v: v), None)
+    ) as harness:
         harness.push((1,), timestamp=1)
         with pytest.raises(JobFailed, match="Forgetful has registered an event-time timer and has no use for it"):
             harness.watermark(7)
