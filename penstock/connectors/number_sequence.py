@@ -10,7 +10,7 @@ from penstock.base.arguments import check_arguments
 @check_arguments
 @dataclass(frozen=True)
 class NumberSequenceSource:
-    """The numbers from `start` to `end`, both included; each subtask emits one run of them."""
+    """Whole numbers from `start` to `end`, both included. Each subtask emits one run of them."""
 
     start: int
     end: int

@@ -17,11 +17,11 @@ log = logging.getLogger("penstock.connectors")
 
 @dataclass(frozen=True)
 class Retries:
-    """How often and how patiently to try again."""
+    """The number of attempts at a call, and the pauses between them."""
 
     attempts: int = 6
     delay: float = 0.2
-    """Seconds before the second try; each later one waits twice as long."""
+    """Pause before the second attempt, in seconds. Each later pause is twice as long."""
     longest: float = 5.0
 
     def call(
@@ -31,7 +31,10 @@ class Retries:
         is_transient: Callable[[Exception], bool],
         between: Callable[[], None] | None = None,
     ) -> T:
-        """Call until it works. `what` names it in errors; `between` is called before each new try, to reconnect."""
+        """Call `action` until it succeeds or `attempts` are used up.
+
+        `what` names the action in errors. `between` is called before each new attempt, to reconnect.
+        """
         delay = self.delay
         for attempt in range(1, self.attempts + 1):
             try:

@@ -11,11 +11,11 @@ from penstock.api.functions.source_functions import SourceContext, SourceFunctio
 
 
 class SocketTextSource(SourceFunction):
-    """Connects to a server and emits what it sends, cut at a delimiter.
+    """Connects to a server and emits the text that it sends, cut at a delimiter.
 
-    It connects again up to `max_retries` times, half a second apart, when the connection cannot be made or breaks; -1
-    means for ever. When the server closes the connection and no retry is left, the source ends. What is sent while
-    it is not connected is lost: a socket cannot be read twice.
+    If the connection cannot be made or breaks, the source connects again up to `max_retries` times, half a second
+    apart; -1 means for ever. When the server closes the connection and no retry is left, the source ends. Text that the
+    server sends while the source is not connected is lost, because a socket cannot be read twice.
     """
 
     def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retries: int = 0) -> None:

@@ -1,11 +1,11 @@
-"""What every connector is made of.
+"""The interfaces that every connector implements.
 
 A source is plain data with two halves. Its enumerator lives with the driver and finds splits: the partitions of a
 topic, the pieces of a file. Its readers live in the slots and read the splits assigned to them; the position in each
 split is part of every checkpoint.
 
-A sink is plain data with a writer in every slot. The writer writes during an epoch and prepares at a checkpoint; the
-committer makes visible what was prepared once the checkpoint is complete.
+A sink is plain data with a writer in every slot. The writer writes during an epoch and prepares at a checkpoint. Once
+the checkpoint is complete, the committer makes the prepared records visible.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 # --- sources ---
 class Boundedness(Enum):
-    """Whether a source comes to an end by itself."""
+    """Tells whether a source comes to an end by itself."""
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "unbounded"
@@ -64,35 +64,35 @@ class Fetched:
 
     split_id: str
     values: Sequence[Any]
-    """A list, or a `BatchOfRows`, whose rows are made only where they are needed."""
+    """A list, or a `BatchOfRows`, which makes rows only where they are needed."""
     timestamps: list[int] | None = None
-    """Event times, if the outside system has any; a timestamp assigner is asked with them."""
+    """Event times, if the outside system has any. A timestamp assigner gets them as an argument."""
     last: bool = False
-    """Whether the split has been read to its end."""
+    """True if the split has been read to its end."""
 
 
 class SourceReader(ABC):
     """Reads the splits of one subtask, in its slot."""
 
     reads_in_turn = False
-    """Whether splits wait for each other, so that one holds back event time only once its first record was read."""
+    """True if splits are read one after the other. A split then holds back event time only after its first record."""
     waits_in_a_thread = False
-    """Whether `fetch` may be called by a thread of its own between two epochs, to wait for records.
+    """True if `fetch` may be called by a thread of its own between two epochs, to wait for records.
 
-    It is never called at the same time as another method. Without it the slot looks for records from time to time.
+    It is never called at the same time as another method. If false, the slot looks for records from time to time.
     """
     checkpoint_id: int | None = None
-    """The checkpoint that is being taken; set before `snapshot_state`."""
+    """Id of the checkpoint that is being taken. It is set before `snapshot_state`."""
 
     @abstractmethod
     def add_splits(self, splits: Sequence[Any]) -> None:
-        """Take over splits, new ones or those of a checkpoint; called between two calls of `fetch`."""
+        """Take over new splits, or splits of a checkpoint. Called between two calls of `fetch`."""
 
     @abstractmethod
     def fetch(self, most: int, wait: float) -> Sequence[Fetched]:
-        """Return what can be read now, at most about `most` records; nothing, if there is nothing.
+        """Return the records that can be read now, at most about `most`; an empty sequence if there are none.
 
-        If there is nothing, wait at most `wait` seconds for it. What is returned counts as read.
+        If there are none, wait at most `wait` seconds for some. The returned records count as read.
         """
 
     @abstractmethod
@@ -100,10 +100,10 @@ class SourceReader(ABC):
         """Return every split that is not read to its end, each at the position after the last fetched record."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - few tell the outside system
-        """The state of that checkpoint is safe."""
+        """Learn that the state of this checkpoint is safe."""
 
     def waits(self) -> bool:
-        """Whether more may come without anybody telling, so that `fetch` should be called from time to time."""
+        """Return True if records may arrive without a notice, so that `fetch` must be called from time to time."""
         return True
 
     def close(self) -> None:  # noqa: B027 - many hold nothing
@@ -114,11 +114,11 @@ class SplitReader(ABC):
     """Reads one split."""
 
     finished = False
-    """Becomes true with the last record."""
+    """True once the last record has been read."""
 
     @abstractmethod
     def read(self, most: int) -> Sequence[Any]:
-        """Return the next records, at most `most` of them; none if there are none now."""
+        """Return the next records, at most `most`; an empty sequence if there are none now."""
 
     @abstractmethod
     def position(self) -> Any:
@@ -171,27 +171,29 @@ class SplitEnumerator(ABC):
     """Finds the splits of a source, on the driver."""
 
     discovery_interval: float | None = None
-    """Seconds after which to look again; None to look only once."""
+    """Seconds between two searches for splits; None to search only once."""
     news: Callable[[], None] = staticmethod(lambda: None)
-    """Set by the engine. An enumerator that learns of new splits before the interval is over may call it, from any
-    thread."""
+    """Notice of new splits, set by the engine.
+
+    An enumerator that learns of new splits before the interval is over may call it, from any thread.
+    """
 
     @abstractmethod
     def discover(self) -> Sequence[Any]:
-        """Return the splits that were not returned before: objects that can be pickled and have a `split_id`."""
+        """Return the splits that it has not returned before: objects that can be pickled and have a `split_id`."""
 
     def snapshot_state(self) -> Any:
-        """Return what a successor must know so as not to return a split again."""
+        """Return the facts that keep a successor from returning a split again."""
         return None
 
     def restore_state(self, state: Any) -> None:  # noqa: B027
         """Take over what `snapshot_state` returned; called before the first `discover`."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027
-        """The state of that checkpoint is safe."""
+        """Learn that the state of this checkpoint is safe."""
 
     def close(self) -> None:  # noqa: B027
-        """The job has ended, or starts again."""
+        """Release resources. Called when the job has ended or starts again."""
 
 
 class StaticSplits(SplitEnumerator):
@@ -205,37 +207,37 @@ class StaticSplits(SplitEnumerator):
 
 
 class ReaderContext(ABC):
-    """What a reader knows about the subtask it works for."""
+    """A reader's access to its subtask."""
 
     @property
     @abstractmethod
     def runtime(self) -> RuntimeContext:
-        """This subtask: its name, index and metrics."""
+        """The runtime context of the subtask: its name, index and metrics."""
 
     @property
     @abstractmethod
     def takes_checkpoints(self) -> bool:
-        """Whether the job takes checkpoints, so that `notify_checkpoint_complete` will be called."""
+        """True if the job takes checkpoints, so that `notify_checkpoint_complete` will be called."""
 
     @abstractmethod
     def decode(
         self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
     ) -> tuple[list[Any], list[int] | None]:
-        """Decode messages, and deal with those that cannot be as the source was told to.
+        """Decode messages, and treat those that cannot be decoded as the source's `BadRecords` say.
 
-        `position(i)` says where message i was found. Returns the values and, if some messages have none, the indices of
-        those that have. A message that is decoded to None has no value.
+        `position(i)` names the place of message i. Return the values and, if some messages have no value, the indices
+        of those that have one. A message that is decoded to None has no value.
         """
 
     @abstractmethod
     def reject(self, message: Any, error: Exception, position: str) -> None:
-        """Deal with a record that cannot be decoded as the source was told to; by default, raise."""
+        """Treat a record that cannot be decoded as the source's `BadRecords` say; by default, raise."""
 
 
 @persisted_in("penstock.datastream.connectors.base")
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that could not be decoded, as a side output gets it."""
+    """A record that could not be decoded, in the form in which a side output gets it."""
 
     message: Any
     error: str
@@ -244,50 +246,50 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class BadRecords:
-    """What a source does with records that cannot be decoded: fail, skip and count them, or put them aside."""
+    """The treatment of records that cannot be decoded: fail, skip and count them, or send them to a side output."""
 
     action: str = "fail"
     tag: OutputTag | None = None
 
     @staticmethod
     def fail() -> BadRecords:
-        """End the job with the record's position: the default."""
+        """Return the default: end the job with an error that names the record's position."""
         return BadRecords()
 
     @staticmethod
     def skip() -> BadRecords:
-        """Drop the record and count it in the metric `numBadRecords`."""
+        """Return the choice to drop such records and count them in the metric `numBadRecords`."""
         return BadRecords("skip")
 
     @staticmethod
     def to_side_output(tag: OutputTag) -> BadRecords:
-        """Send a BadRecord to a side output of the source, and count it."""
+        """Return the choice to send a BadRecord to a side output of the source, and to count it."""
         if not isinstance(tag, OutputTag):
             raise TypeError(f"bad records are sent to an OutputTag, not to {tag!r}")
         return BadRecords("side output", tag)
 
 
 class Source(ABC):
-    """A source as plain data: pickled to every slot, where it makes a reader."""
+    """A source as plain data. It is pickled and sent to every slot, where it makes a reader."""
 
     watermarks_per_split = True
-    """Whether each split has an event time of its own; the source's is the earliest of them."""
+    """True if each split has its own event time; the earliest of them is the source's."""
     watermark_strategy: WatermarkStrategy | None = None
-    """The event time that `add_source` uses: sources of Flink 1.x bring theirs along."""
+    """Watermark strategy that `add_source` uses. Sources of Flink 1.x bring their own."""
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
     @abstractmethod
     def create_enumerator(self) -> SplitEnumerator:
-        """Return the half that finds the splits; called on the driver."""
+        """Return the half that finds the splits. Called on the driver."""
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Return the half that reads; called in the slots."""
+        """Return the half that reads them. Called in the slots."""
 
     def owner(self, split: Any, turn: int, parallelism: int) -> int:
-        """Return which of the given number of subtasks reads a split; by default they take turns."""
+        """Return the index of the subtask that reads a split. By default the subtasks take turns."""
         return turn % parallelism
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -297,7 +299,7 @@ class Source(ABC):
 
 # --- sinks ---
 class DeliveryGuarantee(Enum):
-    """How often a record may arrive outside when the job has to recover."""
+    """The number of times that a record may arrive outside when the job recovers."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
@@ -305,12 +307,12 @@ class DeliveryGuarantee(Enum):
 
 
 class WriterContext(ABC):
-    """What a writer knows about the subtask it works for."""
+    """A writer's access to its subtask."""
 
     @property
     @abstractmethod
     def runtime(self) -> RuntimeContext:
-        """This subtask: its job, name, index and metrics."""
+        """The runtime context of the subtask: its job, name, index and metrics."""
 
     @property
     @abstractmethod
@@ -320,85 +322,97 @@ class WriterContext(ABC):
     @property
     @abstractmethod
     def input_type(self) -> TypeInformation | None:
-        """The type of the records, if it is known."""
+        """The type of the records; None if it is unknown."""
 
     @property
     @abstractmethod
     def now(self) -> int:
-        """Processing time, in milliseconds."""
+        """The processing time, in milliseconds."""
 
     @property
     def owner(self) -> int:
-        """A number that grows with every attempt of every driver of the job; 0 if its attempts cannot be told apart.
+        """A number that grows with every attempt of every driver of the job; 0 if attempts cannot be told apart.
 
-        What was left in the external system under a lower number no longer belongs to any writer.
+        Data that was left in the external system under a lower number no longer belongs to any writer.
         """
         return 0
 
     @property
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the job continues from a checkpoint."""
+        """True if the job continues from a checkpoint."""
 
     @property
     @abstractmethod
     def all_restored(self) -> list[Any]:
-        """The items of the former writers of all subtasks."""
+        """The state items of the former writers of all subtasks."""
 
     @property
     @abstractmethod
     def all_committables(self) -> list[Any]:
-        """What the checkpoint holds that may not have been committed, of all subtasks."""
+        """The items in the checkpoint, of all subtasks, that may not have been committed."""
 
     has_rivals: bool = False
-    """Whether the subtask may have other writers, now or before, whose work counts and this one's does not: in BATCH
-    mode Spark may run a task more than once. A writer with rivals must not tidy up after others."""
+    """True if the subtask may have other writers, now or before, whose work counts instead of this one's.
+
+    In BATCH mode Spark may run a task more than once. A writer with rivals must not tidy up after others.
+    """
 
 
 class SinkWriter(ABC):
     """Writes the records of one subtask."""
 
     checkpoint_id: int | None = None
-    """The checkpoint that is being prepared; set before `flush` and `prepare_commit`. None in a job without."""
+    """Id of the checkpoint that is being prepared; None without checkpoints.
+
+    It is set before `flush` and `prepare_commit`.
+    """
     checkpoint_timestamp: int | None = None
     is_savepoint = False
-    """Whether a savepoint is being prepared, which others may start from later; set before `prepare_commit`."""
+    """True if a savepoint is being prepared, from which other jobs may start later.
+
+    It is set before `prepare_commit`.
+    """
 
     @abstractmethod
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         """Write one record where it cannot be seen yet, or where it may be seen more than once."""
 
     def write_all(self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context) -> bool:
-        """Write a chunk at once, if there is a faster way than one by one; False if there is none."""
+        """Write a chunk at once. Return False if there is no faster way than record by record."""
         return False
 
     def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
-        """Write rows that are still a record batch, if their columns are of use; False if they are not."""
+        """Write rows that are still a record batch. Return False if the writer has no use for columns."""
         return False
 
     def begun(self) -> list[Any]:
-        """Return what has to be undone if this writer is lost, as plain data; called at the start in BATCH mode.
+        """Return, as plain data, everything that must be undone if this writer is lost.
 
-        There no checkpoint tells a successor. The driver keeps it, and hands it to `Committer.abort`.
+        Called at the start in BATCH mode, where no checkpoint tells a successor. The driver keeps the data and hands it
+        to `Committer.abort`.
         """
         return []
 
     def flush(self, end_of_input: bool) -> None:  # noqa: B027 - many write at once
-        """Push out what is buffered: a checkpoint follows, or the end."""
+        """Write out everything that is buffered. A checkpoint or the end follows."""
 
     def prepare_commit(self) -> list[Any]:
-        """Return what the committer needs to make visible what was written; it becomes part of the checkpoint."""
+        """Return the items that the committer needs to make the records visible. They become part of the checkpoint."""
         return []
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return what a successor must know beside what was prepared, as items that can be split between subtasks."""
+        """Return the facts that a successor needs besides the prepared items.
+
+        They are items that can be split between subtasks.
+        """
         return []
 
     def end_epoch(self, now: int) -> None:  # noqa: B027 - few have a clock
-        """An epoch ends; `now` is its processing time. The moment for what must not wait for the next record."""
+        """Act at the end of an epoch with this processing time, on work that must not wait for the next record."""
 
     def next_due(self) -> int | None:
-        """Return the processing time at which `end_epoch` should be called even if no record comes."""
+        """Return the processing time at which `end_epoch` is due even without a record; None for no such time."""
         return None
 
     def close(self) -> None:  # noqa: B027
@@ -410,27 +424,27 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
-        """Commit what a complete checkpoint holds. It may come again after a failure, and then must change nothing."""
+        """Commit the items of a complete checkpoint. A second call after a failure must change nothing."""
 
     def abort(self, begun: list[Any]) -> None:  # noqa: B027 - many leave nothing behind
-        """Undo what writers have begun and what will not be committed; what equals something committed is left out.
+        """Undo the work of writers that will not be committed. Items that equal a committed one are left out.
 
         Called on the driver in BATCH mode: after the commit if tasks were run more than once, and after a failure. Some
-        of it may not be there.
+        of the work may no longer be there.
         """
 
     def discard(self, committables: list[Any]) -> None:  # noqa: B027 - most leave it to whoever recovers
-        """Throw away what the writer has just prepared for a checkpoint that will never become known.
+        """Throw away the items that the writer has just prepared for a checkpoint that will never become known.
 
-        It happens when another driver has taken over the job before it was prepared, and so does not know of it. What
-        earlier checkpoints hold, the new driver may need.
+        This happens if another driver took over the job before the items were prepared, and so does not know of them.
+        The new driver may need the items of earlier checkpoints.
         """
 
     def check_owner(self) -> None:  # noqa: B027
-        """Raise JobDisplaced if another driver has taken over the job; a slot has done so before it calls `commit`.
+        """Raise JobDisplaced if another driver has taken over the job. A slot checks this before it calls `commit`.
 
-        To be called within `commit` by those that cannot tell for all times what they have committed, once nobody else
-        can commit beside them: with the lock of a row, or with an id that fences others. Set by the engine.
+        A committer whose record of commits does not last for ever calls it within `commit`, once nobody else can commit
+        beside it: with the lock of a row, or with an id that fences others. Set by the engine.
         """
 
     def close(self) -> None:  # noqa: B027
@@ -438,22 +452,25 @@ class Committer(ABC):
 
 
 class GlobalCommitter(Committer):
-    """Commits for all subtasks together, on the driver: one call a checkpoint, with what every subtask prepared."""
+    """Commits on the driver, for all subtasks together, once for each checkpoint."""
 
 
 class Sink(ABC):
-    """A sink as plain data: sent to every subtask, where it makes a writer and, for exactly once, a committer."""
+    """A sink as plain data. It is sent to every subtask, where it makes a writer and, for exactly once, a committer."""
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
-        """Return the writer of one subtask; `restored` are the items of former writers that fell to it."""
+        """Return the writer of one subtask.
+
+        `restored` holds the items of former writers that this subtask takes over.
+        """
 
     def create_committer(self) -> Committer | None:
-        """Return the committer of one subtask; None for a sink that makes records visible as it writes."""
+        """Return the committer of one subtask; None if the sink makes records visible as it writes."""
         return None
 
     commits_globally = False
-    """Whether there is a committer on the driver, too."""
+    """True if there is a committer on the driver too."""
 
     def create_global_committer(self) -> GlobalCommitter:
         """Return the committer on the driver, for a sink that `commits_globally`."""
@@ -468,7 +485,7 @@ class StreamTransformer(ABC):
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that wants its stream changed first."""
+    """A sink that needs its stream changed first."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None: ...

@@ -1,4 +1,4 @@
-"""The builders of Kafka sources and sinks, with what can be said of their settings before the job runs."""
+"""The builders of Kafka sources and sinks, which check their settings before the job runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ B = TypeVar("B", bound="_ClientBuilder")
 
 @check_arguments
 class _ClientBuilder:
-    """What the builders of sources and sinks have in common: how to reach Kafka."""
+    """The settings that sources and sinks share: those for the connection to Kafka."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -44,12 +44,12 @@ class _ClientBuilder:
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_property(self: B, key: str, value: str) -> B:
-        """A setting of the consumer or producer, under the name it has in Java or in librdkafka."""
+        """Set a property of the consumer or producer, under its name in Java or in librdkafka."""
         self._properties[_name(key)] = value
         return self
 
     def set_retries(self: B, retries: Retries) -> B:
-        """How patient to be while no server answers."""
+        """Set the number of attempts, and the pauses between them, while no server answers."""
         self._retries = _retries(retries)
         return self
 
@@ -74,7 +74,7 @@ class KafkaSourceBuilder(_ClientBuilder):
         return self._read("topics", tuple(_topic(topic) for topic in topics))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read the topics whose whole names match a regular expression, those that come later, too."""
+        """Read the topics whose whole name matches a regular expression, including topics that are created later."""
         try:
             re.compile(topic_pattern)
         except re.error as error:
@@ -98,13 +98,15 @@ class KafkaSourceBuilder(_ClientBuilder):
 
     # --- from where to where ---
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Where to start in the partitions that exist at the start: earliest() unless set. Later partitions are read
-        completely."""
+        """Set the offsets at which partitions start that exist at the start of the job: earliest() by default.
+
+        Partitions that are added later are read from their beginning.
+        """
         self._starting = _offsets(starting_offsets_initializer)
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Stop before these offsets, and be a bounded source, which does not look for new partitions."""
+        """Stop before these offsets, and be a bounded source that does not look for new partitions."""
         self._stopping, self._boundedness = _offsets(stopping_offsets_initializer), Boundedness.BOUNDED
         return self
 
@@ -116,7 +118,7 @@ class KafkaSourceBuilder(_ClientBuilder):
 
     # --- how ---
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
-        """Decode values with a schema. Records without a value (tombstones) are left out."""
+        """Decode values with a schema. Records without a value (tombstones) are skipped."""
         if not callable(getattr(deserialization_schema, "deserialize", None)):
             raise TypeError(f"a value-only deserializer is a DeserializationSchema, not {deserialization_schema!r}")
         self._deserializer = deserialization_schema
@@ -138,7 +140,7 @@ class KafkaSourceBuilder(_ClientBuilder):
         return self
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """The group to which offsets are committed after each checkpoint, for monitoring."""
+        """Set the group to which offsets are committed after each checkpoint, for monitoring."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
@@ -246,14 +248,17 @@ class KafkaSinkBuilder(_ClientBuilder):
         self._marker_topic = MARKER_TOPIC
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """AT_LEAST_ONCE unless set."""
+        """Set the delivery guarantee: AT_LEAST_ONCE by default."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise TypeError(f"the guarantee must be a DeliveryGuarantee, but is {delivery_guarantee!r}")
         self._guarantee = delivery_guarantee
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """For EXACTLY_ONCE: what the transactional ids of this sink begin with. No other job may use the same."""
+        """Set the first part of this sink's transactional ids, for EXACTLY_ONCE.
+
+        No other job may use the same prefix.
+        """
         if not isinstance(transactional_id_prefix, str) or not 0 < len(transactional_id_prefix) <= LONGEST_PREFIX:
             raise ValueError(
                 f"the prefix of transactional ids has 1 to {LONGEST_PREFIX} characters, not {transactional_id_prefix!r}"
@@ -268,7 +273,7 @@ class KafkaSinkBuilder(_ClientBuilder):
         return self
 
     def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
-        """For EXACTLY_ONCE: the topic that says what was committed; made if it is missing."""
+        """Set the topic that records the commits, for EXACTLY_ONCE. It is created if it is missing."""
         self._marker_topic = _topic(topic)
         return self
 

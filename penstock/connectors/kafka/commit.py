@@ -1,8 +1,9 @@
-"""Exactly once: what a checkpoint holds is written in one transaction, with a marker that says so.
+"""Exactly-once commits: one transaction holds the records of a checkpoint and a marker of the commit.
 
-The marker is a record in a compacted topic of its own. Its key is the origin, the writer whose records they were; its
-value is a list of the last ids that were committed for it. A subtask that commits for an origin first takes over its
-transactional id, so that an open transaction is either committed or aborted, and then checks which of the two happened.
+The marker is a record in a compacted topic of its own. Its key is the origin, which is the writer that prepared the
+records. Its value is a list of the last ids that were committed for that origin. A subtask that commits for an origin
+first takes over its transactional id, so that an open transaction is either committed or aborted. Then it checks which
+of the two happened.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ MARKER_CONFIG = {
 TRANSACTION_MILLIS = 60_000
 ABORT_SECONDS = 5.0
 LOOK_SECONDS = 0.1
-"""How long a producer has for finding out whether its predecessor left a transaction open."""
+"""Time, in seconds, that a producer has for finding out whether its predecessor left a transaction open."""
 READ_SECONDS = 60.0
-"""How long it may take to read all markers."""
+"""Longest time, in seconds, for reading all markers."""
 
 
 class KafkaCommitter(Committer):
@@ -55,12 +56,12 @@ class KafkaCommitter(Committer):
         if self._markers is None:
             self._markers = Markers(self._sink)
         for origin in [origin for origin in self._origins if origin not in by_origin]:
-            # It was restored from a job with more subtasks, and has nothing more to say.
+            # The origin comes from a job with more subtasks, and has nothing more to commit.
             self._origins.pop(origin).close()
         new = [origin for origin in by_origin if origin not in self._origins]
         for origin in new:
             self._origins[origin] = OriginCommitter(self._sink, origin, self._markers, self.check_owner)
-        # All of them first: a transaction of one that hangs would hide the markers of the others.
+        # Take over all origins first: a hanging transaction of one would hide the markers of the others.
         for origin in new:
             self._origins[origin].take_over()
         for origin, prepared_ones in by_origin.items():
@@ -74,7 +75,7 @@ class KafkaCommitter(Committer):
 
 
 class OriginCommitter:
-    """Commits what one writer prepared."""
+    """Commits the records that one writer prepared."""
 
     def __init__(
         self, sink: KafkaSink, origin: str, markers: Markers, check_owner: Callable[[], None] = lambda: None
@@ -85,7 +86,7 @@ class OriginCommitter:
         self._markers = markers
         self._sending: Sending | None = None
         self._committed: list[str] | None = None
-        """The last ids, the newest last; None if only the marker knows."""
+        """The last committed ids, the newest last; None if only the marker knows them."""
         self._timeout = int(sink.properties.get("transaction.timeout.ms", TRANSACTION_MILLIS)) / 1000
 
     def commit(self, prepared: list[Prepared]) -> None:
@@ -97,7 +98,7 @@ class OriginCommitter:
         )
 
     def take_over(self) -> None:
-        """Make sure that no transaction is open for this origin, and that no one else commits for it from now on.
+        """Make sure that no transaction is open for this origin, and that nobody else commits for it from now on.
 
         If this took the id from a new owner of the job, nothing more may be done.
         """
@@ -128,7 +129,7 @@ class OriginCommitter:
         return sending
 
     def _first_look(self, producer: Any) -> Any | None:
-        """What keeps a new producer from taking over, as far as a short wait tells."""
+        """Return the error that keeps a new producer from taking over; None if a short wait shows none."""
         try:
             producer.init_transactions(min(LOOK_SECONDS, self._timeout))
         except library().KafkaException as error:
@@ -164,7 +165,7 @@ class OriginCommitter:
         self._again_while_told(lambda: producer.commit_transaction(self._timeout))
 
     def _again_while_told(self, action: Callable[[], None]) -> None:
-        """Some errors say that the call may simply be repeated."""
+        """Repeat a call while its error says that it may be repeated."""
         until = time.monotonic() + self._timeout
         while True:
             try:
@@ -174,8 +175,11 @@ class OriginCommitter:
                     raise
 
     def _handle_failure(self, exception: Exception, seconds: float) -> None:
-        """It is unknown whether it was committed. A new producer makes sure that it has ended, and the marker gives the
-        answer."""
+        """Find out the outcome of a commit that failed, and raise.
+
+        It is unknown whether the transaction was committed. A new producer makes sure that it has ended, and the marker
+        then tells the outcome.
+        """
         error, code = exception.args[0], library().KafkaError
         assert self._sending is not None
         sending = self._sending
@@ -183,7 +187,7 @@ class OriginCommitter:
         undelivered = [why for why in sending.errors if not is_transient(library().KafkaException(why[0]))]
         self._start_anew()
         fenced = error.code() in (code._FENCED, code.PRODUCER_FENCED, code.INVALID_PRODUCER_EPOCH)
-        # Kafka fences a producer, too, whose transaction took too long.
+        # Kafka also fences a producer whose transaction took too long.
         if fenced and seconds < self._timeout:
             raise ConnectorError(
                 f"the transactional id {self.origin!r} was taken over by someone else: this job runs a second time, or "
@@ -195,7 +199,7 @@ class OriginCommitter:
         raise _NotCommitted(error.str()) from exception
 
     def _start_anew(self) -> None:
-        """Leave the producer, and what it has under way: its successor ends that, or Kafka does in a while."""
+        """Give up the producer and its open transaction, which its successor ends, or Kafka after a while."""
         sending, self._sending, self._committed = self._sending, None, None
         if sending is None:
             return
@@ -212,7 +216,7 @@ class OriginCommitter:
 
 
 class _NotCommitted(Exception):
-    """A transaction did not work out, or may have."""
+    """Tells that a transaction failed, or may have failed."""
 
 
 class Markers:
@@ -253,7 +257,7 @@ class Markers:
         admin.partitions(self._topic)
 
     def _check_policy(self, admin: Client) -> None:
-        """A topic that forgets its markers would let records through twice."""
+        """Refuse a topic that deletes its markers, because records would then be committed twice."""
         kind = library().admin.ConfigResource
         resource = kind(kind.Type.TOPIC, self._topic)
         try:
@@ -272,11 +276,11 @@ class Markers:
             )
 
     def read(self, origin: str, patience: float) -> list[str]:
-        """The ids that were committed for an origin."""
+        """Return the ids that were committed for an origin."""
         until = time.monotonic() + patience
         while True:
             committed, stable = self._scan(origin, "read_committed", 0)
-            # After that offset, other transactions may be open; our markers there cannot be judged before they end.
+            # Other transactions may be open after that offset. Our markers there cannot be judged before they end.
             unsettled, _ = self._scan(origin, "read_uncommitted", stable)
             if unsettled is None:
                 return committed or []
@@ -288,7 +292,7 @@ class Markers:
             time.sleep(0.1)
 
     def _scan(self, origin: str, isolation: str, start: int) -> tuple[list[str] | None, int]:
-        """The last marker of an origin from an offset on, and the offset after the last readable record."""
+        """Return the last marker of an origin from an offset on, and the offset after the last readable record."""
         consumer = Client("Consumer", {**self._reading, "isolation.level": isolation}, self._retries)
         try:
             consumer.client.assign([library().TopicPartition(self._topic, 0, start)])
@@ -315,4 +319,4 @@ class Markers:
         )
 
     def close(self) -> None:
-        """Nothing stays open between two reads."""
+        """Do nothing: no connection stays open between two reads."""

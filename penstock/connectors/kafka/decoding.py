@@ -1,4 +1,4 @@
-"""From messages to values with timestamps."""
+"""The decoding of messages into values with timestamps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.formats.message_batches import MessagesTogether
 
 Decoded = tuple[Sequence[Any], list[int] | None, bool]
-"""Values, their timestamps if anybody wants them, and whether a value has said that nothing follows."""
+"""Values, their timestamps if there are any, and True if a value has ended its partition."""
 
 
 class Messages:
-    """Messages of one partition, as the library gives them, and what is asked of all of them at once."""
+    """Messages of one partition, as the library gives them, with the fields of all of them at once."""
 
     def __init__(self, messages: list[Any], message_type: Any) -> None:
         self.each = messages
@@ -47,13 +47,13 @@ class Messages:
         return [_record(message) for message in self.each]
 
     def with_values(self) -> Messages:
-        """Those that have a value."""
+        """Return the messages that have a value."""
         if None not in self.values:
             return self
         return Messages([message for message in self.each if message.value() is not None], self._type)
 
     def with_some_value(self) -> Messages:
-        """Those whose value is not empty."""
+        """Return the messages whose value is not empty."""
         return Messages([message for message in self.each if message.value()], self._type)
 
 
@@ -70,18 +70,18 @@ def _record(message: Any) -> KafkaRecord:
 
 
 class BatchDeserializationSchema(KafkaRecordDeserializationSchema):
-    """Turns whole records into values, and many of them into a record batch where that is possible.
+    """Turns whole records into values, and, where possible, many records into one record batch.
 
     The rows of such a batch have no timestamps.
     """
 
     @abstractmethod
     def deserialize_batch(self, messages: Messages) -> BatchOfRows | None:
-        """The rows of the messages, in order; None if the messages must be looked at one by one."""
+        """Return the rows of the messages, in order; None if the messages must be decoded one by one."""
 
 
 class Decoding:
-    """A deserialization schema at work."""
+    """Applies a deserialization schema to messages."""
 
     def __init__(
         self, schema: DeserializationSchema | KafkaRecordDeserializationSchema, context: ReaderContext
@@ -100,7 +100,7 @@ class Decoding:
         return self._one_by_one(messages, split_id) if rows is None else rows
 
     def _rows(self, messages: Messages) -> Decoded | None:
-        """All of them at once, if that is possible."""
+        """Decode all messages at once; return None if that is not possible."""
         if isinstance(self._schema, BatchDeserializationSchema):
             batch = self._schema.deserialize_batch(messages)
             return None if batch is None else (batch, None, False)

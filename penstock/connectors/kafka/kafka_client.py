@@ -18,14 +18,17 @@ T = TypeVar("T")
 log = logging.getLogger("penstock.connectors.kafka")
 
 RETRIES = Retries(attempts=7, delay=0.5)
-"""How patient clients are unless told: about half a minute."""
+"""Default attempts of clients: they give up after about half a minute."""
 ANSWER_SECONDS = 5.0
-"""How long one try may take."""
+"""Longest time for one attempt, in seconds."""
 LISTEN_SECONDS = 0.5
 RECONNECT_MILLIS = 20
-"""How long a client waits at first before it connects again. It waits half as long between its first connections."""
+"""First pause of a client before it connects again, in milliseconds.
+
+It halves the pause between its first connections.
+"""
 MOST_ANSWERS = 3
-"""How often a client may be answered by an address that it was given before a server has to answer: see `meet`."""
+"""Number of answers that `meet` accepts from an address that the client was given, before a server has to answer."""
 
 _OURS = {
     "client.id.prefix",
@@ -57,21 +60,21 @@ _JAVA_ONLY = {
     "value.deserializer",
     "value.serializer",
 }
-"""What the Java client understands and this one has no use for; `fetch.max.wait.ms` is translated."""
+"""Settings of the Java client that this one does not need. `fetch.max.wait.ms` is translated."""
 _CREDENTIALS = re.compile(r'\b(username|password|keyTab|principal|serviceName)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _KERBEROS = {"keyTab": "kerberos.keytab", "principal": "kerberos.principal", "serviceName": "kerberos.service.name"}
-"""What Java's login module for Kerberos calls settings that this library has under other names."""
+"""Names of settings in Java's login module for Kerberos, with their names in this library."""
 
 
 def library() -> Any:
-    """confluent_kafka, with its module for administration."""
+    """Import confluent_kafka together with its module for administration."""
     need = "the Kafka connector needs the package confluent-kafka"
     optional_library("confluent_kafka.admin", need, "kafka")
     return optional_library("confluent_kafka", need, "kafka")
 
 
 def client_settings(properties: Mapping[str, Any], *leave_out: str) -> dict[str, Any]:
-    """The library's settings for properties as they are given to the Java client."""
+    """Translate properties for the Java client into settings of the library."""
     settings = {
         name: value
         for name, value in properties.items()
@@ -85,26 +88,26 @@ def client_settings(properties: Mapping[str, Any], *leave_out: str) -> dict[str,
 
 
 def connection_settings(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the settings for servers and credentials, which are valid for every kind of client."""
+    """Return only the settings for servers and credentials, which are valid for every kind of client."""
     shared = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "broker.", "reconnect.", "client.")
     return {name: value for name, value in client_settings(properties).items() if name.startswith(shared)}
 
 
 class Client:
-    """One client of the library, which remembers what it heard in callbacks.
+    """A client of the library that remembers the errors of its callbacks.
 
-    The library reconnects by itself and reports most trouble only to a callback, so a call that fails says little; what
-    was heard before says why. To hear it, the client is polled, so a consumer that has partitions must not be asked
-    anything: it would lose a record.
+    The library reconnects by itself and reports most trouble only to a callback. The error of a failed call says
+    little; the errors heard before explain it. To hear them, the client is polled. So a consumer that has partitions
+    must not be asked anything: it would lose a record.
     """
 
     def __init__(self, kind: str, settings: dict[str, Any], retries: Retries) -> None:
-        # The library logs lost connections ten times a second; our own errors and warnings report them instead.
+        # The library logs lost connections ten times a second. Our own errors and warnings report them instead.
         self.settings = {"log_level": 2, "reconnect.backoff.ms": RECONNECT_MILLIS, **settings}
         self.servers = str(settings.get("bootstrap.servers", ""))
         self.retries = retries
         self.heard: deque[Any] = deque(maxlen=20)
-        """Errors that were told to the callback."""
+        """Errors that the callback received."""
         confluent = library()
         made_by = confluent.admin.AdminClient if kind == "AdminClient" else getattr(confluent, kind)
         try:
@@ -116,7 +119,7 @@ class Client:
             ) from error
 
     def call(self, action: Callable[[Any], T], what: str, retries: Retries | None = None) -> T:
-        """Call the client until it works, or fails in a way that will not change."""
+        """Call the client until it succeeds, or fails in a way that another attempt would not change."""
         try:
             return (retries or self.retries).call(
                 lambda: self._try(action, what), f"{what}, asked of Kafka at {self.servers},", is_transient
@@ -134,19 +137,19 @@ class Client:
             raise
 
     def refuse(self, error: Any, what: str) -> None:
-        """Raise the error that another try would not change, if it is one."""
+        """Raise the error if another attempt would not change it."""
         kind = lasting_kind(error)
         if kind is not None:
             raise kind(f"{what}: Kafka at {self.servers} says no: {error.str()}")
 
     def topics(self, topic: str | None = None, retries: Retries | None = None) -> dict[str, Any]:
-        """What the servers know of one topic or of all, by name."""
+        """Return the servers' metadata of one topic, or of all topics, by name."""
 
         what = "the list of topics" if topic is None else f"topic {topic!r}"
         return self.call(lambda client: self._list_topics(client, topic, what), what, retries)
 
     def _list_topics(self, client: Any, topic: str | None, what: str) -> dict[str, Any]:
-        """Ask for a short time, listen why there is no answer, and ask again."""
+        """Ask for a short time, read the reasons of a missing answer from the callback, and ask again."""
         name = {} if topic is None else {"topic": topic}
         confluent, until = library(), time.monotonic() + ANSWER_SECONDS
         while True:
@@ -164,10 +167,11 @@ class Client:
                     raise
 
     def meet(self, topic: str) -> None:
-        """Wait for the answer of a server that the client knows as such, and not only as an address it was given.
+        """Wait for the answer of a known server, not just of an address that the client was given.
 
-        The library lets go of such an address as soon as it knows the servers. If it was just asking there for the
-        coordinator of a transaction, it asks again half a second later. Where nobody answers, the next call tells why.
+        The library drops such an address as soon as it knows the servers. If it was just asking there for the
+        coordinator of a transaction, it asks again half a second later. If nobody answers, the next call reports the
+        reason.
         """
         with suppress(library().KafkaException):
             for _ in range(MOST_ANSWERS):
@@ -175,7 +179,7 @@ class Client:
                     return
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic; NotFound if there is no such topic."""
+        """Return the partitions of a topic. Raise NotFound if there is no such topic."""
         code = library().KafkaError
 
         def find_partitions() -> list[int]:
@@ -198,8 +202,10 @@ class Client:
             raise
 
     def close(self) -> None:
-        """Release the client. A producer is only dropped, because its close() would wait for servers that do not
-        answer."""
+        """Release the client.
+
+        A producer is only dropped, because its close() would wait for servers that do not answer.
+        """
         client, self.client = self.client, None
         if hasattr(client, "consume"):
             client.close()
@@ -208,11 +214,11 @@ class Client:
 
 
 class _NotYet(Exception):
-    """A topic is not known; one that was just made is, a moment later."""
+    """Tells that a topic is unknown. A topic that was just created becomes known a moment later."""
 
 
 def lasting_kind(error: Any) -> type[ConnectorError] | None:
-    """The class for an error that another try would not change."""
+    """Return the class for an error that another attempt would not change; None for other errors."""
     code = library().KafkaError
     denied = {
         code._AUTHENTICATION,
@@ -226,7 +232,7 @@ def lasting_kind(error: Any) -> type[ConnectorError] | None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether another try may help."""
+    """Return True if another attempt may succeed."""
     kafka_error = library().KafkaError
     if not isinstance(error, library().KafkaException):
         return False

@@ -21,7 +21,7 @@ from penstock.errors import ConnectorError, OffsetOutOfRange
 
 log = logging.getLogger("penstock.connectors.kafka")
 MOST = 2000
-"""How many records to take from the library at once; more make it slower."""
+"""Most records to take from the library at once. More would be slower."""
 Key = tuple[str, int]
 
 
@@ -63,7 +63,7 @@ class KafkaReader(SourceReader):
         return {**self._finished, **{key: split.offset for key, split in list(self._splits.items())}}
 
     def _ends_of(self, keys: Iterable[Key]) -> dict[Key, int]:
-        """Where partitions end, as far as the client has heard; it is not asked if it has been closed."""
+        """Return the ends of partitions as far as the client knows them; none if it has been closed."""
         client, found = self._client, {}
         for key in keys:
             if client is None or key not in self._splits:
@@ -129,7 +129,7 @@ class KafkaReader(SourceReader):
         return runs
 
     def _consume(self, consumer: Any, most: int, wait: float) -> list[Any]:
-        """Take what has arrived; only if there is nothing, wait for the first message."""
+        """Take the messages that have arrived. If there are none, wait for the first one."""
         messages: list[Any] = consumer.consume(most, 0)
         if messages or not wait:
             return messages
@@ -161,7 +161,7 @@ class KafkaReader(SourceReader):
         return bool(self._splits)
 
     def _asking(self) -> closing[Client]:
-        """A client for questions; the one that reads would lose a record."""
+        """Return a client for questions. The client that reads would lose a record."""
         return closing(self._source.connect(f"{self._index}-asking"))
 
     # --- what is not a record ---
@@ -178,7 +178,10 @@ class KafkaReader(SourceReader):
             self._trouble(self._client, error, f"reading {event.topic() or 'topics'}")
 
     def _reach_end(self, key: Key, offset: int) -> None:
-        """The end as it is now. What lies before it and was not read is no record: a marker of a transaction."""
+        """Move a partition to its current end.
+
+        An offset before the end that was not read belongs to the marker of a transaction, not to a record.
+        """
         split = self._splits.get(key)
         if split is None or offset < split.offset:
             return
@@ -223,7 +226,7 @@ class KafkaReader(SourceReader):
             log.warning("Kafka at %s: %s", client.servers, error.str())
 
     def _look_for_topics(self, error: Any) -> None:
-        """Some topic is gone, or was not known for a moment."""
+        """Raise if a topic is gone; it may only have been unknown for a moment."""
         with self._asking() as client:
             for topic in sorted({topic for topic, _ in self._splits}):
                 client.partitions(topic)
@@ -251,7 +254,10 @@ class KafkaReader(SourceReader):
 
 
 class _Outage:
-    """How long the servers have been away. The library reconnects by itself; this only says when to give up."""
+    """The time since the servers stopped answering.
+
+    The library reconnects by itself. This class only decides when to give up.
+    """
 
     def __init__(self, retries: Retries) -> None:
         self._retries = retries
@@ -271,7 +277,10 @@ class _Outage:
         return self._error is not None and time.monotonic() >= self._next
 
     def check(self, client: Client) -> None:
-        """Nothing was read. If that is because no server answers, ask from time to time, and finally raise."""
+        """Look for a reason why nothing was read.
+
+        If no server answers, ask again from time to time, and raise in the end.
+        """
         try:
             client.topics(retries=ONE_TRY)
         except ConnectorError as error:

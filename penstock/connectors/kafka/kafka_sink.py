@@ -1,4 +1,4 @@
-"""Writing to topics: how a value becomes a record, and the writers of the three guarantees."""
+"""Writing to topics: the conversion of values into records, and the writers of the three guarantees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.connectors.kafka")
 MARKER_TOPIC = "penstock-commits"
 PARTITIONS_SECONDS = 300.0
-"""How long it may take until a partitioner learns of new partitions."""
+"""Longest time, in seconds, until a partitioner learns of new partitions."""
 
 Headers = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
 Partitioner = Callable[[bytes | None, Any, str, list[int]], int]
@@ -52,7 +52,7 @@ class KafkaTopicSelector(ABC):
 
 @dataclass(frozen=True)
 class KafkaRecordSerializationSchema:
-    """How a value becomes a record of Kafka."""
+    """The conversion of a value into a record of Kafka."""
 
     topic: str | Callable[[Any], str]
     value_schema: SerializationSchema
@@ -71,7 +71,7 @@ class KafkaRecordSerializationSchema:
 
 
 class Serializer:
-    """A KafkaRecordSerializationSchema at work."""
+    """Applies a KafkaRecordSerializationSchema to values."""
 
     def __init__(self, schema: KafkaRecordSerializationSchema, partitions: Callable[[str], list[int]]) -> None:
         self._schema = schema
@@ -79,14 +79,14 @@ class Serializer:
         self._plain_topic = schema.topic if isinstance(schema.topic, str) and _is_plain(schema) else None
 
     def chunk(self, values: list[Any], timestamps: list[int | None] | None) -> list[ToSend] | None:
-        """The records of a chunk; None if one of them fails, which going through them one by one tells."""
+        """Return the records of a chunk; None if one of them fails, so that the caller goes through them one by one."""
         try:
             return list(self._all(values, timestamps))
         except Exception:
             return None
 
     def batch(self, rows: BatchOfRows) -> list[ToSend] | None:
-        """The records of rows in columns; None if the rows have to be looked at."""
+        """Return the records of rows in columns; None if the rows must be converted one by one."""
         topic, stamps = self._plain_topic, rows.timestamps if self._schema.writes_timestamps else None
         if topic is None or len(rows) < LEAST_TOGETHER or not self._takes_columns:
             return None
@@ -184,11 +184,11 @@ class KafkaSink(Sink, SupportsPreprocessing):
         return KafkaCommitter(self)
 
     def get_transformer(self) -> StreamTransformer | None:
-        """The stream is written as it is: topics are selected by the writer."""
+        """Return None: the stream is written as it is, because the writer selects the topics."""
         return None
 
     def producer(self, **more: Any) -> Client:
-        """A producer, with settings for throughput unless told otherwise."""
+        """Make a producer. Its default settings are for throughput."""
         given = client_settings(self.properties, "group.id", "auto.offset.reset", "isolation.level", "transactional.id")
         safe = self.guarantee is not DeliveryGuarantee.NONE
         settings = {
@@ -213,12 +213,12 @@ class KafkaSink(Sink, SupportsPreprocessing):
 
 
 class Sending:
-    """A producer with what went wrong."""
+    """A producer and the errors of its deliveries."""
 
     def __init__(self, sink: KafkaSink, **more: Any) -> None:
         self.errors: list[tuple[Any, str]] = []
         self.lost: Callable[[], None] = lambda: None
-        """Called for every record that is given up with nothing but a line in the log."""
+        """Called for every record that is given up with only a line in the log."""
         self._logs_only = sink.logs_failures_only
         self.client = sink.producer(on_delivery=self._on_delivery, **more)
         self.producer: Any = self.client.client
@@ -227,7 +227,7 @@ class Sending:
     def _on_delivery(self, error: Any, message: Any) -> None:
         code = library().KafkaError
         if error is None or error.code() in (code._PURGE_QUEUE, code._PURGE_INFLIGHT):
-            # What is purged was given up because of something else.
+            # A purged record was given up because of another error.
             return
         if self._logs_only:
             log.error("a record for topic %r was not delivered: %s", message.topic(), error.str())
@@ -236,7 +236,7 @@ class Sending:
             self.errors.append((error, message.topic()))
 
     def send(self, records: Iterable[ToSend]) -> None:
-        """Hand records to the producer, and wait while its buffer is full."""
+        """Hand records to the producer. Wait while its buffer is full."""
         produce = self.producer.produce
         for topic, value, key, partition, timestamp, headers in records:
             try:
@@ -264,7 +264,10 @@ class Sending:
             return
 
     def _raise_refusal(self, exception: Exception, topic: str, value: bytes | None) -> None:
-        """The library does not take a record, and never will; a transaction that failed before is another matter."""
+        """Raise an error if the library will never accept a record.
+
+        Raise the library's own error if a transaction failed before.
+        """
         error, code = exception.args[0], library().KafkaError
         if error.code() not in (code.MSG_SIZE_TOO_LARGE, code._UNKNOWN_PARTITION, code._UNKNOWN_TOPIC):
             raise exception
@@ -275,7 +278,7 @@ class Sending:
         ) from exception
 
     def check(self) -> None:
-        """Raise the first error of a delivery."""
+        """Raise the first error of the deliveries."""
         if not self.errors:
             return
         (error, topic), count = self.errors[0], len(self.errors)
@@ -289,7 +292,7 @@ class Sending:
         )
 
     def flush(self) -> None:
-        """Wait until everything has arrived, or something has not."""
+        """Wait until every record has arrived, or a delivery has failed."""
         while self.producer.flush(1.0):
             self.check()
             for error in self.client.heard:
@@ -304,13 +307,13 @@ class Sending:
         return partitions
 
     def close(self) -> None:
-        """Drop what was not sent."""
+        """Drop all records that were not sent."""
         self.producer = None
         self.client.close()
 
 
 class KafkaWriter(SinkWriter):
-    """Sends records as they come. At least once, it waits for all of them before a checkpoint."""
+    """Sends records as they come. With AT_LEAST_ONCE, it waits for all deliveries before a checkpoint."""
 
     def __init__(self, sink: KafkaSink, context: WriterContext) -> None:
         self._waits = sink.guarantee is not DeliveryGuarantee.NONE
@@ -353,7 +356,7 @@ class KafkaWriter(SinkWriter):
 
 
 class KafkaPreparingWriter(PreparingWriter):
-    """Keeps records for the checkpoint; the committer sends them in a transaction."""
+    """Keeps records for the checkpoint. The committer sends them in a transaction."""
 
     def __init__(self, sink: KafkaSink, context: WriterContext) -> None:
         super().__init__(context, sink.prefix or context.runtime.get_job_id())

@@ -1,4 +1,4 @@
-"""Reading topics: which partitions there are, and where each begins and ends."""
+"""Reading topics: the partitions, with the beginning and end of each."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.connectors.kafka")
 NO_GROUP = "penstock"
-"""The library requires a group even from consumers that never commit."""
+"""Group of consumers that never commit; the library requires one."""
 DISCOVERY_MILLIS = 300_000
 ONE_TRY = Retries(attempts=1)
 
 
 @persisted_in("penstock.datastream.connectors.kafka")
 class KafkaRecord(NamedTuple):
-    """A record as it is in Kafka."""
+    """A record of Kafka."""
 
     topic: str
     partition: int
@@ -49,13 +49,13 @@ class KafkaRecord(NamedTuple):
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """Turns a whole record into a value; None for none."""
+    """Turns a whole record into a value, or into None for no value."""
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Any: ...
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this value says that nothing follows in its partition; the value itself is dropped."""
+        """Return True if this value ends its partition. The value itself is dropped."""
         return False
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -64,7 +64,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
 @dataclass(frozen=True)
 class FunctionDeserializer(KafkaRecordDeserializationSchema):
-    """A function of the whole record."""
+    """A deserializer that calls a function with the whole record."""
 
     function: Callable[[KafkaRecord], Any]
 
@@ -75,14 +75,17 @@ class FunctionDeserializer(KafkaRecordDeserializationSchema):
 @persisted
 @dataclass(frozen=True)
 class KafkaSplit:
-    """A partition, from the next offset to read up to the one to stop before."""
+    """A partition, from the next offset to read up to the offset before which to stop."""
 
     topic: str
     partition: int
     offset: int
     stop: int | None = None
     reset: int | None = None
-    """Where to start if the offset does not exist; only until the first record was read, and never after a restore."""
+    """Stand-in for an offset that does not exist: EARLIEST or LATEST.
+
+    It holds until the first record, and never after a restore.
+    """
 
     @property
     def split_id(self) -> str:
@@ -91,7 +94,10 @@ class KafkaSplit:
 
 @dataclass(frozen=True)
 class KafkaSource(Source):
-    """Records of Kafka topics. Where each partition is read is part of every checkpoint, so each record counts once."""
+    """The records of Kafka topics.
+
+    The position in each partition is part of every checkpoint, so each record counts once.
+    """
 
     properties: dict[str, str]
     deserializer: DeserializationSchema | KafkaRecordDeserializationSchema
@@ -119,7 +125,7 @@ class KafkaSource(Source):
 
     @property
     def discovery_interval(self) -> float | None:
-        """Seconds; None for a bounded source, or with a negative setting."""
+        """Seconds between two searches for partitions; None for a bounded source or a negative setting."""
         millis = int(self.properties.get("partition.discovery.interval.ms", DISCOVERY_MILLIS))
         return None if millis < 0 or self.boundedness is Boundedness.BOUNDED else millis / 1000
 
@@ -137,14 +143,17 @@ class KafkaSource(Source):
         return KafkaReader(self, context)
 
     def owner(self, split: KafkaSplit, turn: int, parallelism: int) -> int:
-        """The partitions of a topic go round, beginning at a subtask that depends on its name."""
+        """Spread the partitions of a topic over the subtasks, from a subtask on that depends on the topic's name."""
         return (zlib.crc32(split.topic.encode()) + split.partition) % parallelism
 
     def get_produced_type(self) -> TypeInformation | None:
         return self.deserializer.get_produced_type()
 
     def connect(self, role: str, on_commit: Callable[[Any, list[Any]], None] | None = None) -> Client:
-        """A consumer; `role` tells its logs from others. `on_commit` hears what became of offsets that it commits."""
+        """Make a consumer.
+
+        `role` becomes part of its client id; `on_commit` gets the outcome of each commit of offsets.
+        """
         given = client_settings(self.properties)
         prefix = self.properties.get("client.id.prefix") or given.get("client.id") or self.group or NO_GROUP
         settings = {
@@ -166,7 +175,7 @@ class KafkaSource(Source):
 
 
 class KafkaEnumerator(SplitEnumerator):
-    """Finds partitions. The first ones start where the source says, those that come later at their beginning."""
+    """Finds partitions. The first ones start where the source says, later ones at their beginning."""
 
     def __init__(self, source: KafkaSource) -> None:
         self._source = source
@@ -177,7 +186,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._closed = False
 
     def discover(self) -> Sequence[KafkaSplit]:
-        """May run in another thread than `close`, and a client must not be closed while it is asked."""
+        """Find new partitions. The lock keeps `close`, in another thread, from closing the client meanwhile."""
         with self._busy:
             try:
                 return self._discover()

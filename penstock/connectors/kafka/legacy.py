@@ -1,4 +1,4 @@
-"""The names that came before KafkaSource and KafkaSink, for programs that still use them."""
+"""The classes before KafkaSource and KafkaSink, for programs that still use them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from penstock.connectors.source_api import (
 
 
 class FlinkKafkaConsumer(Source):
-    """Reads topics, by default from where the group was; use KafkaSource in new programs."""
+    """Reads topics, by default from the offsets of the group. New programs use KafkaSource."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FlinkKafkaConsumer(Source):
         deserialization_schema: DeserializationSchema | KeyedDeserializationSchema,
         properties: Mapping[str, str],
     ) -> None:
-        """Read one topic, several, or all whose names match a compiled regular expression."""
+        """Read one topic, several topics, or all topics whose name matches a compiled regular expression."""
         warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
         builder = KafkaSourceBuilder().set_properties(properties)
         if isinstance(topics, re.Pattern):
@@ -66,7 +66,10 @@ class FlinkKafkaConsumer(Source):
         self.set_start_from_group_offsets()
 
     def set_start_from_group_offsets(self) -> FlinkKafkaConsumer:
-        """Start where the group was; without that, where `auto.offset.reset` says, which is latest unless set."""
+        """Start at the offsets of the group.
+
+        Without them, start where `auto.offset.reset` says, which is latest by default.
+        """
         return self._start(self._group_offsets())
 
     def _group_offsets(self) -> KafkaOffsetsInitializer:
@@ -79,13 +82,13 @@ class FlinkKafkaConsumer(Source):
     def set_start_from_specific_offsets(
         self, specific_startup_offsets: Mapping[KafkaTopicPartition, int]
     ) -> FlinkKafkaConsumer:
-        """Start at these offsets, and in other partitions where the group was."""
+        """Start at these offsets; in other partitions, at the offsets of the group."""
         checked = KafkaOffsetsInitializer.offsets(specific_startup_offsets)
         otherwise = self._group_offsets()
         return self._start(SpecificOffsets(checked.given, otherwise, otherwise.reset))  # type: ignore[attr-defined]
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> FlinkKafkaConsumer:
-        """Give each partition an event time: with a WatermarkStrategy, or with an assigner of Flink 1.x."""
+        """Give each partition its own event time, with a WatermarkStrategy or with an assigner of Flink 1.x."""
         strategy = watermark_strategy
         if hasattr(watermark_strategy, "to_strategy"):
             strategy = watermark_strategy.to_strategy()
@@ -113,7 +116,7 @@ class FlinkKafkaConsumer(Source):
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> FlinkKafkaConsumer:
-        """Does nothing: restored partitions are always read on."""
+        """Do nothing: restored partitions are always read on."""
         return self
 
     # --- a Source ---
@@ -134,7 +137,7 @@ class FlinkKafkaConsumer(Source):
 
     @property
     def source(self) -> KafkaSource:
-        """The same as a KafkaSource."""
+        """The KafkaSource that does the same."""
         return self._source
 
 
@@ -146,7 +149,7 @@ def _reset(name: str) -> KafkaOffsetResetStrategy:
 
 
 class Semantic(Enum):
-    """What a FlinkKafkaProducer promises."""
+    """The delivery guarantee of a FlinkKafkaProducer."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -154,7 +157,7 @@ class Semantic(Enum):
 
 
 class FlinkKafkaProducer(Sink):
-    """Writes to one topic; use KafkaSink in new programs."""
+    """Writes to one topic. New programs use KafkaSink."""
 
     def __init__(
         self,
@@ -166,8 +169,8 @@ class FlinkKafkaProducer(Sink):
     ) -> None:
         """Take (topic, schema, properties) or, as in Java, (brokers, topic, schema).
 
-        In the latter form each subtask writes to one partition. A partitioner or a semantic can be the fourth
-        argument. `kafka_producer_pool_size` means nothing here: a transaction is only open while it is committed.
+        In the latter form each subtask writes to one partition. A partitioner or a semantic can be the fourth argument.
+        `kafka_producer_pool_size` has no effect here, because a transaction is open only while it is committed.
         """
         warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=2)
         self._partitioner: FlinkKafkaPartitioner | None = None
@@ -202,20 +205,20 @@ class FlinkKafkaProducer(Sink):
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> FlinkKafkaProducer:
-        """Whether checkpoints wait for what was written; without it, records may be lost."""
+        """Choose whether checkpoints wait for the deliveries. If not, records may be lost."""
         if self._sink.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             kept = DeliveryGuarantee.AT_LEAST_ONCE if flush_on_checkpoint else DeliveryGuarantee.NONE
             self._sink = replace(self._sink, guarantee=kept)
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> FlinkKafkaProducer:
-        """Write event times as timestamps of the records; by default Kafka sets them."""
+        """Choose whether event times become the timestamps of records. By default Kafka sets the timestamps."""
         serializer = replace(self._sink.serializer, writes_timestamps=bool(write_timestamp_to_kafka))
         self._sink = replace(self._sink, serializer=serializer)
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> FlinkKafkaProducer:
-        """Does nothing: no transaction stays open between checkpoints, so none can time out."""
+        """Do nothing: no transaction stays open between checkpoints, so none can time out."""
         return self
 
     # --- a Sink ---

@@ -21,17 +21,17 @@ class FlinkKafkaPartitioner(ABC):
     """Chooses the partition of each record that a FlinkKafkaProducer writes."""
 
     def open(self, parallel_instance_id: int, parallel_instances: int) -> None:  # noqa: B027 - most need nothing
-        """Learn which subtask this is, of how many; called once before the first record."""
+        """Learn the index of this subtask and the number of subtasks. Called once, before the first record."""
 
     @abstractmethod
     def partition(
         self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: list[int]
     ) -> int:
-        """Return one of the partitions. `value` is None: records are chosen a partition before they are serialised."""
+        """Return one of the partitions. `value` is None, because the partition is chosen before serialisation."""
 
 
 class FlinkFixedPartitioner(FlinkKafkaPartitioner):
-    """Gives each subtask one partition. If there are more partitions than subtasks, some stay empty."""
+    """Gives each subtask one partition. If there are more partitions than subtasks, some partitions stay empty."""
 
     _subtask = 0
 
@@ -46,7 +46,7 @@ class FlinkFixedPartitioner(FlinkKafkaPartitioner):
 
 @dataclass(frozen=True)
 class OpenPartitioner:
-    """A partitioner of one subtask, in the form that a record serializer asks for."""
+    """A partitioner of one subtask, in the form that a record serializer needs."""
 
     partitioner: FlinkKafkaPartitioner
 
@@ -55,18 +55,18 @@ class OpenPartitioner:
 
 
 class KeyedSerializationSchema(ABC):
-    """Makes key and value of a record, and may choose its topic."""
+    """Makes the key and the value of a record, and may choose its topic."""
 
     @abstractmethod
     def serialize_key(self, element: Any) -> bytes | None:
-        """Return the key; None for none."""
+        """Return the key; None for a record without a key."""
 
     @abstractmethod
     def serialize_value(self, element: Any) -> bytes | None:
         """Return the value."""
 
     def get_target_topic(self, element: Any) -> str | None:
-        """Return the topic of this record; None for the producer's."""
+        """Return the topic of this record; None for the producer's topic."""
         return None
 
 
@@ -102,7 +102,7 @@ class TopicOf:
 
 
 class KeyedDeserializationSchema(ABC):
-    """Turns key, value and place of a record into an element; None for none."""
+    """Turns the key, value and position of a record into an element, or into None for no element."""
 
     @abstractmethod
     def deserialize(
@@ -123,7 +123,7 @@ class KeyedRecords(KafkaRecordDeserializationSchema):
 
 @dataclass(frozen=True)
 class SpecificOffsets(KafkaOffsetsInitializer):
-    """Given offsets; the other partitions start where the group was."""
+    """Given offsets. Other partitions start at the offsets of the group."""
 
     given: Mapping[KafkaTopicPartition, int]
     otherwise: KafkaOffsetsInitializer

@@ -1,4 +1,4 @@
-"""Where to start and where to stop reading the partitions of a topic."""
+"""The offsets at which reading starts and stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import NotFound
 from penstock.persisted import persisted_in
 
 EARLIEST, LATEST = -2, -1
-"""Stand for timestamps in the question for an offset, as in Kafka's protocol."""
+"""Stand-ins for timestamps in requests for offsets, as in Kafka's protocol."""
 
 
 @persisted_in("penstock.datastream.connectors.kafka")
@@ -35,7 +35,7 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to start when there is no offset to start from."""
+    """The start for partitions without a stored offset."""
 
     LATEST = 0
     EARLIEST = 1
@@ -47,14 +47,14 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class OffsetFinder:
-    """Asks the servers for offsets, for many partitions at once."""
+    """Asks the servers for offsets, for many partitions in one request."""
 
     def __init__(self, client: Client, group: str | None) -> None:
         self.client = client
         self.group = group
 
     def at(self, partitions: Sequence[KafkaTopicPartition], timestamp: int) -> dict[KafkaTopicPartition, int]:
-        """The first offset with at least this timestamp, EARLIEST or LATEST; without any, the end."""
+        """Return the first offset with at least this timestamp, EARLIEST or LATEST; if there is none, the end."""
         found = self._at(partitions, timestamp)
         beyond = [where for where, offset in found.items() if offset < 0]
         return found | self._at(beyond, LATEST) if beyond else found
@@ -68,7 +68,7 @@ class OffsetFinder:
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers}
 
     def offsets_of_group(self, partitions: Sequence[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """What the group has committed, for those partitions where it has."""
+        """Return the offsets that the group has committed, for partitions that have one."""
         if self.group is None:
             raise ValueError("committed offsets are those of a group: call set_group_id()")
         made = library().TopicPartition
@@ -88,30 +88,30 @@ def _check(answers: list[Any]) -> list[Any]:
 
 
 class KafkaOffsetsInitializer(ABC):
-    """Says at which offset each partition starts, or stops."""
+    """Determines the offset at which each partition starts, or stops."""
 
     @staticmethod
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the group has committed; the strategy is for partitions where it has committed nothing."""
+        """Take the offsets that the group has committed. The strategy is for partitions without one."""
         return _Committed(_strategy(offset_reset_strategy))
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record with at least this timestamp, in epoch milliseconds; without any, the end."""
+        """Take the first record with at least this timestamp, in epoch milliseconds; if there is none, the end."""
         if not isinstance(timestamp, int) or timestamp < 0:
             raise ValueError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
         return _At(timestamp)
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The first record that is still there."""
+        """Take the first record that is still in the topic."""
         return _At(EARLIEST, KafkaOffsetResetStrategy.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """The end, as it is when the job starts."""
+        """Take the end, as it is when the job starts."""
         return _At(LATEST, KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod
@@ -119,7 +119,7 @@ class KafkaOffsetsInitializer(ABC):
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """These offsets; the strategy is for other partitions, and for offsets that are no longer there."""
+        """Take these offsets. The strategy is for other partitions, and for offsets that no longer exist."""
         for where, offset in offsets.items():
             if not isinstance(where, KafkaTopicPartition):
                 raise TypeError(f"offsets are given by KafkaTopicPartition, not by {where!r}")
@@ -128,7 +128,7 @@ class KafkaOffsetsInitializer(ABC):
         return _Given(dict(offsets), _strategy(offset_reset_strategy))
 
     reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
-    """What to do at the start if the offset does not exist."""
+    """Start for a partition whose offset does not exist when the job starts."""
     needs_group = False
 
     @abstractmethod

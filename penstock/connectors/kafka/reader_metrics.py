@@ -1,4 +1,4 @@
-"""What a reader of Kafka knows of its partitions, under the names of Flink's Kafka source."""
+"""The metrics of a Kafka reader, under the names of Flink's Kafka source."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from penstock.metrics import MetricGroup
 
 Key = tuple[str, int]
 LOOK_SECONDS = 1.0
-"""How often the client is asked how far partitions go; it answers from what it has heard, without the network."""
+"""Seconds between two questions for the ends of partitions. The client answers them without the network."""
 NOT_COMMITTED = -1
 
 
 class ReaderMetrics:
-    """The metrics of one subtask. They are asked for at the end of every epoch, so answers have to be at hand."""
+    """The metrics of one subtask. They are read at the end of every epoch, so every answer is kept at hand."""
 
     def __init__(self, group: MetricGroup, positions: Callable[[], Mapping[Key, int]]) -> None:
-        """`positions` tells which offset of each partition is read next."""
+        """Take `positions`, a function that returns the next offset to read in each partition."""
         self._group = group.add_group("KafkaSourceReader")
         self._positions = positions
         self._known: set[Key] = set()
@@ -26,7 +26,7 @@ class ReaderMetrics:
         self._ends: dict[Key, int] = {}
         self._looked = 0.0
         self.ends_of: Callable[[Iterable[Key]], dict[Key, int]] = lambda keys: {}
-        """Asks the client where partitions end."""
+        """Asks the client for the ends of partitions."""
         consumer = self._group.add_group("KafkaConsumer")
         self.consumed = consumer.counter("records-consumed-total")
         self._succeeded = self._group.counter("commitsSucceeded")
@@ -35,7 +35,7 @@ class ReaderMetrics:
         consumer.gauge("records-lag-max", lambda: max(self._lags(), default=0), combining="max")
 
     def add(self, keys: Iterable[Key]) -> None:
-        """Partitions are read here from now on."""
+        """Add partitions that are read here from now on."""
         for key in keys:
             if key not in self._known:
                 self._known.add(key)
@@ -48,7 +48,7 @@ class ReaderMetrics:
         group.gauge("committedOffset", lambda: self._committed.get(key, NOT_COMMITTED))
 
     def note_commit(self, error: Any, partitions: Iterable[Any]) -> None:
-        """The library calls this when offsets were committed, or not."""
+        """Count the outcome of a commit of offsets. The library calls this."""
         if error is not None:
             self._failed.inc()
             return
@@ -56,7 +56,7 @@ class ReaderMetrics:
         self._committed.update({(one.topic, one.partition): one.offset for one in partitions if one.error is None})
 
     def not_committed(self) -> None:
-        """Offsets could not even be sent."""
+        """Count a commit of offsets that could not be sent."""
         self._failed.inc()
 
     def _lags(self) -> list[int]:
