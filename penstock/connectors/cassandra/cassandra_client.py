@@ -1,4 +1,4 @@
-"""Connections to Cassandra: how they are described, opened, and what the driver's errors mean."""
+"""Connections to Cassandra: their settings, how to open them, and the meaning of the driver's errors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismat
 
 DEFAULT_PORT = 9042
 RETRIES = Retries(attempts=18, longest=2.0)
-"""Half a minute: as long as a node may take to restart."""
+"""Attempts over half a minute, the time that a node may take to restart."""
 
 
 def driver(module: str = "cassandra") -> Any:
-    """The driver's package, or one of its modules."""
+    """Import the driver's package, or one of its modules."""
     return optional_library(module, "Cassandra needs the package cassandra-driver", "cassandra")
 
 
 class ConsistencyLevel(Enum):
-    """How many replicas must have taken a write before it counts."""
+    """The number of replicas that must accept a write before it counts."""
 
     ANY = 0
     ONE = 1
@@ -39,7 +39,7 @@ class ConsistencyLevel(Enum):
 
 @check_arguments
 class ClusterBuilder:
-    """Says how to reach a cluster. Override `build_cluster` for what the arguments cannot say."""
+    """The address of a cluster. Override `build_cluster` for settings that the arguments cannot express."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ClusterBuilder:
         key_space: str | None = None,
         **settings: Any,
     ) -> None:
-        """`hosts` are contact points; `settings` are arguments of the driver's Cluster."""
+        """Take the contact points as `hosts`, and arguments of the driver's Cluster as `settings`."""
         if not all(isinstance(host, str) and host for host in hosts):
             raise ValueError(f"hosts are names or addresses, not {hosts!r}")
         if not 0 < port < 1 << 16:
@@ -69,7 +69,7 @@ class ClusterBuilder:
 
     @property
     def address(self) -> str:
-        """Where the cluster is, without secrets."""
+        """The cluster's address without secrets."""
         return f"{','.join(self.hosts)}:{self.port}" if self.hosts else type(self).__name__
 
     def build_cluster(self) -> Any:
@@ -88,8 +88,10 @@ class ClusterBuilder:
 
 
 class Connection:
-    """An open session. Every request can be given the time at which its write happened, so that a write that is sent
-    again late does not hide a newer one."""
+    """An open session.
+
+    Every request can carry the time of its write, so that a late repetition does not hide a newer write.
+    """
 
     def __init__(self, builder: ClusterBuilder) -> None:
         self.builder = builder
@@ -106,7 +108,7 @@ class Connection:
             raise explain_error(error, self.builder) from error
 
     def next_stamp(self) -> int:
-        """Microseconds, and more than the last."""
+        """Return the time in microseconds, and more than the last one."""
         return max(self._stamp + 1, time.time_ns() // 1000)
 
     def send(self, statement: Any, stamp: int, trace: bool = False) -> Any:
@@ -115,7 +117,7 @@ class Connection:
         return self.session.execute_async(statement, trace=trace)
 
     def run(self, statement: Any, parameters: Any = None) -> Any:
-        """Execute at once, with patience."""
+        """Execute a statement at once, with repeated attempts."""
         return RETRIES.call(lambda: self._run(statement, parameters), f"asking {self.builder.address}", is_transient)
 
     def _run(self, statement: Any, parameters: Any) -> Any:
@@ -126,7 +128,7 @@ class Connection:
             raise explain_error(error, self.builder) from error
 
     def prepare(self, query: str) -> Any:
-        """Let the cluster check a query, and remember it."""
+        """Let the cluster check a query and remember it."""
 
         def attempt() -> Any:
             try:
@@ -141,7 +143,7 @@ class Connection:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether a node that was away or busy may do better the next time."""
+    """Return True if a node that was away or busy may succeed the next time."""
     errors, cluster, connection = driver(), driver("cassandra.cluster"), driver("cassandra.connection")
     busy = driver("cassandra.protocol")
     return isinstance(
@@ -155,7 +157,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def explain_error(error: Exception, builder: ClusterBuilder, query: str = "") -> Exception:
-    """What the cluster said no to, if it did for good; otherwise the error itself."""
+    """Return an error with the reason for the cluster's refusal, if it is final; otherwise the error itself."""
     errors, protocol = driver(), driver("cassandra.protocol")
     text, where = f"{error}", f"Cassandra at {builder.address}"
     causes = [error, *getattr(error, "errors", {}).values()] if hasattr(error, "errors") else [error]

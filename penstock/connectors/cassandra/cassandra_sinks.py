@@ -1,9 +1,8 @@
 """Cassandra tables as sinks.
 
 Delivery: at least once with checkpoints. Cassandra's writes are upserts, so that a row written twice is still one row;
-counters and lists that are appended to are the exception. With the write-ahead log, records are written when the
-checkpoint that holds them is complete, so that a program that computes something else after a failure leaves nothing
-of its first attempt behind.
+the exceptions are counters and lists that grow. With the write-ahead log, records are written once the checkpoint that
+holds them is complete. So a program that computes other results after a failure leaves nothing of its first attempt.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ MOST_REQUESTS = 1024
 
 
 class CassandraSink:
-    """A stream that ends in Cassandra; its settings are those of any sink."""
+    """A stream that ends in Cassandra, with the settings of any sink."""
 
     def __init__(self, sink: DataStreamSink) -> None:
         self._sink = sink
 
     @staticmethod
     def add_sink(input: DataStream) -> CassandraSinkBuilder:
-        """Begin to describe how a stream is written; `build` adds the sink to the stream."""
+        """Begin to describe how a stream is written. `build` adds the sink to the stream."""
         if not callable(getattr(input, "sink_to", None)):
             raise TypeError(f"CassandraSink.add_sink takes a DataStream, not {input!r}")
         return CassandraSinkBuilder(input)
@@ -94,7 +93,7 @@ class CassandraSinkBuilder:
         self._writes_ahead = False
 
     def set_query(self, query: str) -> CassandraSinkBuilder:
-        """The statement for every record, with a `?` for each of its fields; without one, records are objects."""
+        """Set the statement for every record, with a `?` for each of its fields. Without one, records are objects."""
         if not isinstance(query, str) or not query.strip():
             raise ValueError(f"the query is a CQL statement, not {query!r}")
         self._query = query
@@ -113,13 +112,13 @@ class CassandraSinkBuilder:
         return self
 
     def enable_write_ahead_log(self, committer: CassandraCommitter | None = None) -> CassandraSinkBuilder:
-        """Keep records in checkpoints, and write those of a checkpoint when it is complete."""
+        """Keep records in checkpoints, and write those of a checkpoint once it is complete."""
         self._committer = None if committer is None else expected(CassandraCommitter, committer)
         self._writes_ahead = True
         return self
 
     def set_mapper_options(self, options: MapperOptions) -> CassandraSinkBuilder:
-        """How objects are saved; without meaning for records that are written by a query."""
+        """Set the options for saving objects. They have no effect on records that are written by a query."""
         self._options = expected(MapperOptions, options)
         return self
 
@@ -130,7 +129,7 @@ class CassandraSinkBuilder:
     def set_max_concurrent_requests(
         self, max_concurrent_requests: int, duration: Duration | None = None
     ) -> CassandraSinkBuilder:
-        """How many requests each subtask may have under way, and how long a record may wait for its turn."""
+        """Set the largest number of open requests of a subtask, and the time that a record may wait for its turn."""
         if max_concurrent_requests < 1:
             raise ValueError(f"at least one request must be allowed, not {max_concurrent_requests!r}")
         self._most_requests = max_concurrent_requests
@@ -139,7 +138,7 @@ class CassandraSinkBuilder:
         return self
 
     def enable_ignore_null_fields(self) -> CassandraSinkBuilder:
-        """Leave columns as they are for which a record has None."""
+        """Leave columns unchanged for which a record has None."""
         self._ignore_nulls = True
         return self
 

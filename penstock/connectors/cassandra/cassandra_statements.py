@@ -1,4 +1,4 @@
-"""From records to statements: tuples through the user's query, objects through one that is made from their class."""
+"""Statements for records: tuples through the user's query, objects through a query made from their class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.errors import TypeMismatch
 
 @check_arguments
 class MapperOptions:
-    """How objects are saved; each method sets one option and returns the same object."""
+    """The options for saving objects. Each method sets one option and returns the same object."""
 
     def __init__(self) -> None:
         self._ttl: int | None = None
@@ -27,14 +27,14 @@ class MapperOptions:
         self._if_not_exists = False
 
     def ttl(self, ttl: int) -> MapperOptions:
-        """Seconds after which what was saved is gone."""
+        """Set the time, in seconds, after which a saved row expires."""
         if ttl < 0:
             raise ValueError(f"a time to live is at least 0 seconds, not {ttl!r}")
         self._ttl = ttl
         return self
 
     def timestamp(self, timestamp: int) -> MapperOptions:
-        """The time of every write, in microseconds."""
+        """Set the time of every write, in microseconds."""
         self._timestamp = timestamp
         return self
 
@@ -47,12 +47,12 @@ class MapperOptions:
         return self
 
     def save_null_fields(self, enabled: bool) -> MapperOptions:
-        """Whether a field that is None is written as null, or left as it is in the table."""
+        """Choose whether a field that is None is written as null. If not, its column stays unchanged."""
         self._save_null_fields = enabled
         return self
 
     def if_not_exists(self, enabled: bool) -> MapperOptions:
-        """Whether an existing row stays as it is."""
+        """Choose whether an existing row stays as it is."""
         self._if_not_exists = enabled
         return self
 
@@ -73,7 +73,7 @@ class Statements(ABC):
 
 
 class QueryStatements(Statements):
-    """The fields of a record are the values of a query, by position."""
+    """Fills the placeholders of a query with the fields of a record, by position."""
 
     def __init__(self, connection: Connection, query: str, ignore_nulls: bool) -> None:
         self._prepared = connection.prepare(query)
@@ -101,7 +101,7 @@ class QueryStatements(Statements):
 
 
 class ObjectStatements(Statements):
-    """Saves objects: of a dataclass with `__table__` (and `__keyspace__`), or of a cqlengine model."""
+    """Saves objects: those of a dataclass with `__table__` (and `__keyspace__`), or of a cqlengine model."""
 
     def __init__(self, connection: Connection, options: MapperOptions, ignore_nulls: bool) -> None:
         self._connection = connection
@@ -127,12 +127,12 @@ def _bind(prepared: Any, values: list[Any]) -> Any:
     try:
         return prepared.bind(values)
     except (TypeError, ValueError, AttributeError) as error:
-        # Each column type of the driver fails in its own way on a value that is not of its kind.
+        # Each column type of the driver fails in its own way on a value of another kind.
         raise TypeMismatch(f"Cassandra cannot take this record: {error}") from error
 
 
 def insert_into(table: str, columns: list[str], options: MapperOptions) -> str:
-    """The statement that saves one object."""
+    """Return the statement that saves one object."""
     names, marks = ", ".join(map(quote, columns)), ", ".join("?" for _ in columns)
     unless = " IF NOT EXISTS" if options._if_not_exists else ""
     using = [f"TTL {options._ttl}"] if options._ttl is not None else []
@@ -141,7 +141,7 @@ def insert_into(table: str, columns: list[str], options: MapperOptions) -> str:
 
 
 def mapping_of(kind: type) -> tuple[str, list[str], Callable[[Any], list[Any]]]:
-    """The table of a class, its columns, and how to get their values from an object."""
+    """Return the table of a class, its columns, and a function that gets their values from an object."""
     if hasattr(kind, "column_family_name") and hasattr(kind, "_columns"):
         columns = list(kind._columns.items())
         return (
@@ -164,5 +164,5 @@ def mapping_of(kind: type) -> tuple[str, list[str], Callable[[Any], list[Any]]]:
 
 
 def quote(name: str) -> str:
-    """A name as it is, with its capitals, even if CQL has a meaning for the word."""
+    """Quote a name, which keeps its capitals, even if it is a word of CQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Sends statements to Cassandra, many at a time, and deals with those that fail."""
+"""Sending statements to Cassandra, many at a time, and treating those that fail."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ AUXILIARY_KEY_SPACE = "penstock_auxiliary"
 
 
 class CassandraFailureHandler(ABC):
-    """Decides about a record that cannot be written: `on_failure` raises to fail the job, or returns to drop it."""
+    """Decides about a record that cannot be written.
+
+    `on_failure` raises to fail the job, or returns to drop the record.
+    """
 
     @abstractmethod
     def on_failure(self, failure: Exception) -> None: ...
 
     @staticmethod
     def no_op() -> CassandraFailureHandler:
-        """Return a handler that does nothing about failures, so that the job fails: the default."""
+        """Return the default handler: every failure fails the job."""
         return _Fail()
 
 
@@ -60,11 +63,13 @@ class Settings:
     ignore_nulls: bool
     most_requests: int
     patience: float
-    """Seconds that a record may wait until there are fewer requests under way."""
+    """Time, in seconds, that a record may wait for open requests to end."""
 
 
 @dataclass(eq=False)
 class Request:
+    """A record's statement, with the time of its write and the error of the last attempt."""
+
     record: Any
     statement: Any
     stamp: int
@@ -72,12 +77,12 @@ class Request:
 
     @property
     def may_work(self) -> bool:
-        """Whether another try may do better."""
+        """True if another attempt may succeed."""
         return self.error is not None and is_transient(self.error)
 
 
 class Requests:
-    """The requests of one subtask that are under way. Results come in threads of the driver."""
+    """The open requests of one subtask. Their results arrive in threads of the driver."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -99,7 +104,7 @@ class Requests:
             raise
 
     def write(self, record: Any, stamp: int | None = None) -> None:
-        """Begin to write a record. `stamp` says when the write happened, in microseconds: by default, now."""
+        """Begin to write a record. `stamp` is the time of the write, in microseconds: by default, now."""
         if stamp is None:
             stamp = max(self._last_stamp + 1, self._connection.next_stamp())
         self._last_stamp = stamp
@@ -108,7 +113,7 @@ class Requests:
             self.settle()
 
     def settle(self) -> None:
-        """Wait until everything is written; what failed is tried again, with the time at which it happened first."""
+        """Wait until everything is written. Repeat failed writes with their original time."""
         self._wait(0, None)
         failed, self._failed = self._failed, []
         again = [request for request in failed if request.may_work]
@@ -123,7 +128,7 @@ class Requests:
             self._settings.handler.on_failure(self._failure(request))
 
     def _again(self, requests: list[Request]) -> None:
-        """Try once more; what is left in `requests` afterwards has failed again."""
+        """Try once more. Afterwards `requests` holds those that have failed again."""
         for request in requests:
             self._begin(request)
         self._wait(0, None)
@@ -178,6 +183,8 @@ def _short(record: Any) -> str:
 
 
 class CassandraWriter(SinkWriter):
+    """Writes the records of one subtask as they come."""
+
     def __init__(self, settings: Settings) -> None:
         self._requests = Requests(settings)
 
@@ -193,7 +200,7 @@ class CassandraWriter(SinkWriter):
 
 @dataclass
 class WritingSink(Sink):
-    """Writes as records come, and waits for the answers at checkpoints: at least once."""
+    """Writes records as they come, and waits for the answers at checkpoints: at least once."""
 
     settings: Settings
 
@@ -226,7 +233,7 @@ class LoggingSink(GenericWriteAheadSink):
 
 
 class CassandraCommitter(CheckpointCommitter):
-    """Remembers in a table of Cassandra, in a key space of its own, which checkpoints have been written."""
+    """Records, in a table of its own key space in Cassandra, the checkpoints that have been written."""
 
     def __init__(self, builder: ClusterBuilder, key_space: str = AUXILIARY_KEY_SPACE) -> None:
         expected(ClusterBuilder, builder)
@@ -239,7 +246,7 @@ class CassandraCommitter(CheckpointCommitter):
 
     @staticmethod
     def default_checkpoint_committer(builder: ClusterBuilder, key_space: str | None = None) -> CassandraCommitter:
-        """Return a committer; it creates its key space and table if they do not exist."""
+        """Return a committer, which creates its key space and table if they do not exist."""
         return CassandraCommitter(builder) if key_space is None else CassandraCommitter(builder, key_space)
 
     def create_resource(self) -> None:

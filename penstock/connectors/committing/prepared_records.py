@@ -1,7 +1,7 @@
 """Exactly once for systems that cannot hold a transaction open until a checkpoint is complete.
 
-The writer keeps the records of one checkpoint, and they become part of it. When it is complete, the committer writes
-them in one transaction, together with a marker that says which they were; a second try finds the marker.
+The writer keeps the records of one checkpoint, and they become part of it. Once it is complete, the committer writes
+them in one transaction, together with a marker that identifies them. A second attempt finds the marker.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from penstock.connectors.source_api import SinkWriter, WriterContext
 from penstock.persisted import persisted
 
 MARKERS_KEPT = 100
-"""How many of the last markers of one writer a system has to remember."""
+"""Number of one writer's last markers that a system must remember."""
 
 
 @persisted
 @dataclass(frozen=True)
 class Prepared:
-    """The records that one writer took in for one checkpoint."""
+    """The records that one writer received for one checkpoint."""
 
     id: str
-    """No other has it, in this run of the job or any other."""
+    """Unique id, in this run of the job and in any other."""
     origin: str
     """The writer: sink and subtask. Its markers are kept under this name."""
     records: list[Any]
@@ -34,7 +34,7 @@ class Prepared:
 
 
 class PreparingWriter(SinkWriter):
-    """Keeps records until a checkpoint takes them along."""
+    """Keeps records until a checkpoint contains them."""
 
     def __init__(self, context: WriterContext, name: str) -> None:
         self.origin = f"{name}-{context.uid}-{context.runtime.get_index_of_this_subtask()}"
@@ -42,7 +42,7 @@ class PreparingWriter(SinkWriter):
 
     @abstractmethod
     def to_record(self, value: Any, context: SinkFunction.Context) -> Any:
-        """Return what the committer will write for a value: plain data."""
+        """Return, as plain data, the record that the committer will write for a value."""
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         self._records.append(self.to_record(value, context))

@@ -1,7 +1,7 @@
-"""Sinks into systems with transactions that can be prepared now and committed later, perhaps by another process.
+"""Sinks into systems that can prepare a transaction now and commit it later, perhaps from another process.
 
-Delivery: exactly once, if the outside system keeps a transaction that was pre-committed until it is committed or
-aborted, and commits again without harm.
+Delivery: exactly once, if the outside system keeps a pre-committed transaction until it is committed or aborted, and if
+a repeated commit does no harm.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ log = logging.getLogger("penstock.connectors")
 class TwoPhaseCommitSinkFunction(Function):
     """Writes into transactions, one for each checkpoint.
 
-    A transaction is whatever `begin_transaction` returns: plain data that another process can use, such as the name of
-    a transaction or of a file. It becomes part of the checkpoint. Its way:
+    A transaction is the value that `begin_transaction` returns: plain data that another process can use, such as the
+    name of a transaction or of a file. It becomes part of the checkpoint. These methods are called in turn:
 
-    1. `begin_transaction` when the sink starts and after each checkpoint;
-    2. `invoke` for each record;
-    3. `pre_commit` at the checkpoint: from now on nothing may be lost, and nothing may be seen;
-    4. `commit` once the checkpoint is complete.
+    1. `begin_transaction` when the sink starts and after each checkpoint; 2. `invoke` for each record; 3. `pre_commit`
+    at the checkpoint: from now on nothing may be lost, and nothing may be seen; 4. `commit` once the checkpoint is
+    complete.
 
-    After a failure, `recover_and_commit` is called for what was pre-committed for the checkpoint that the job goes on
-    from, and `recover_and_abort` for the transactions that were begun behind it. `open` comes before all of them.
+    After a failure, `recover_and_commit` is called for the transactions that were pre-committed for the checkpoint from
+    which the job goes on, and `recover_and_abort` for those that were begun after it. `open` comes before all of them.
     """
 
     _transaction_timeout: int | None = None
@@ -51,7 +50,7 @@ class TwoPhaseCommitSinkFunction(Function):
         transaction_serializer: TypeSerializer[Any] | None = None,
         context_serializer: TypeSerializer[Any] | None = None,
     ) -> None:
-        """Take serialisers, as in Java, of which none is needed: transactions are pickled, and there is no context."""
+        """Take serialisers, as in Java. None is needed: transactions are pickled, and there is no context."""
         for given in (transaction_serializer, context_serializer):
             if given is not None and type(given) is not DeclaredTypeSerializer:
                 raise TypeError(
@@ -61,7 +60,7 @@ class TwoPhaseCommitSinkFunction(Function):
 
     @abstractmethod
     def begin_transaction(self) -> Any:
-        """Begin a transaction and return it: plain data."""
+        """Begin a transaction and return it as plain data."""
 
     @abstractmethod
     def invoke(self, transaction: Any, value: Any, context: SinkFunction.Context) -> None:
@@ -69,11 +68,14 @@ class TwoPhaseCommitSinkFunction(Function):
 
     @abstractmethod
     def pre_commit(self, transaction: Any) -> None:
-        """Prepare a transaction so that `commit` cannot fail, in whatever process it is called."""
+        """Prepare a transaction so that `commit` cannot fail, whichever process calls it."""
 
     @abstractmethod
     def commit(self, transaction: Any) -> None:
-        """Make a pre-committed transaction visible. It fails the job to raise here; then it is recovered."""
+        """Make a pre-committed transaction visible.
+
+        An error here fails the job, which then recovers the transaction.
+        """
 
     @abstractmethod
     def abort(self, transaction: Any) -> None:
@@ -84,48 +86,48 @@ class TwoPhaseCommitSinkFunction(Function):
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: Any) -> None:
-        """Abort a transaction of an earlier attempt, if it exists; it may have been aborted already, or never begun."""
+        """Abort a transaction of an earlier attempt, if it exists. It may have been aborted already, or never begun."""
         self.abort(transaction)
 
     def finish_recovering_context(self, handled_transactions: Collection[Any]) -> None:
-        """Called at each start, before the first transaction is begun.
+        """Find and abort forgotten transactions. Called at each start, before the first transaction is begun.
 
-        `handled_transactions` are those that the checkpoint knows, of all subtasks: none if the job starts from the
-        beginning. Others may be left behind by an attempt whose checkpoints were not completed. A system that keeps
+        `handled_transactions` are the transactions in the checkpoint, of all subtasks; there are none if the job starts
+        from the beginning. An attempt without a complete checkpoint may have left others behind. A system that keeps
         them for ever needs names by which this subtask can find and abort them here. In BATCH mode it is called on the
         driver, in the name of all subtasks, before the commit and after a failure.
         """
 
     # --- settings ---
     def set_transaction_timeout(self, transaction_timeout: int) -> TwoPhaseCommitSinkFunction:
-        """Say after how many milliseconds the outside system gives up a transaction."""
+        """Set the time, in milliseconds, after which the outside system gives up a transaction."""
         if transaction_timeout < 0:
             raise ValueError(f"a timeout must not be negative, but is {transaction_timeout}")
         self._transaction_timeout = transaction_timeout
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction:
-        """Continue when a transaction of an earlier attempt cannot be committed and is older than the timeout.
+        """Continue if a transaction of an earlier attempt cannot be committed and is older than the timeout.
 
-        Its records are lost; without this setting, the job could no longer be started.
+        Its records are lost. Without this setting, the job could no longer be started.
         """
         self._ignores_failures_after_timeout = True
         return self
 
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> TwoPhaseCommitSinkFunction:
-        """Warn when a transaction is committed later than this part of the timeout after its begin."""
+        """Warn if a transaction is committed later than this part of the timeout after its begin."""
         if not 0 <= warning_ratio <= 1:
             raise ValueError(f"the ratio must be between 0 and 1, but is {warning_ratio}")
         self._warning_ratio = warning_ratio
         return self
 
     def current_time(self) -> int:
-        """Return the time in milliseconds by which the age of transactions is measured."""
+        """Return the time, in milliseconds, from which the age of transactions is computed."""
         return int(time.time() * 1000)
 
 
 def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
-    """A sink that calls the function."""
+    """Return a sink that calls the function."""
     expected(TwoPhaseCommitSinkFunction, function)
     return TwoPhaseCommitSink(function)
 
@@ -133,7 +135,7 @@ def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
 @persisted
 @dataclass(frozen=True)
 class _Transaction:
-    """A transaction as the checkpoint holds it; the same in every copy of it."""
+    """A transaction in the form in which the checkpoint holds it. All copies of it are equal."""
 
     id: str
     handle: Any = field(compare=False)
@@ -142,15 +144,15 @@ class _Transaction:
 
 @dataclass
 class _Running:
-    """What writer and committer of one subtask share."""
+    """The state that the writer and the committer of one subtask share."""
 
     function: TwoPhaseCommitSinkFunction
     is_open: bool = False
     current: _Transaction | None = None
     pre_committed: set[str] = field(default_factory=set)
-    """Transactions of this attempt."""
+    """Ids of the transactions that this attempt has pre-committed."""
     waiting: list[_Transaction] = field(default_factory=list)
-    """Transactions to be committed as soon as the function is open."""
+    """Transactions to commit as soon as the function is open."""
 
     def open(self, context: RuntimeContext) -> None:
         self.is_open = True
@@ -187,7 +189,7 @@ class _Running:
             self._recover(transaction)
 
     def abandon(self, transaction: _Transaction) -> None:
-        """One that was pre-committed is aborted as a later attempt would do it, since the next has begun already."""
+        """Abort a pre-committed transaction as a later attempt would, because the next one has already begun."""
         if self.is_open:
             self.pre_committed.discard(transaction.id)
             self.function.recover_and_abort(transaction.handle)

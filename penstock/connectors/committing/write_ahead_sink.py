@@ -1,7 +1,7 @@
 """Sinks into systems without transactions: records wait in checkpoints and are sent once their checkpoint is complete.
 
-Delivery: exactly once, except for a crash between sending the records of a checkpoint and noting that they were sent:
-these are sent once more. A store for which writing the same twice does no harm then holds every record exactly once.
+Delivery: exactly once, except for a crash after the records of a checkpoint were sent and before this was recorded:
+these records are sent once more. A store in which a repeated write does no harm then holds every record exactly once.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ __all__ = ["CheckpointCommitter", "DatabaseCheckpointCommitter", "FileCheckpoint
 
 
 class CheckpointCommitter(ABC):
-    """Remembers, outside the job, of which checkpoints the records have been sent.
+    """Records, outside the job, the checkpoints whose records have been sent.
 
-    The checkpoint ids it is given are not the job's numbers, which come again when a job goes back to an older
-    savepoint. They are made of time and number: they grow, and none comes twice for one subtask. A committer should
-    compare them exactly and remember the last few of each subtask.
+    The checkpoint ids that it gets are not the job's numbers, which repeat when a job goes back to an older savepoint.
+    They are made from time and number, so that they grow and never repeat for one subtask. A committer should compare
+    them exactly and remember the last few of each subtask.
     """
 
     job_id = ""
     operator_id = ""
 
     def set_job_id(self, id: str) -> None:
-        """Take the first part of the name under which to remember."""
+        """Set the first part of the name under which commits are recorded."""
         self.job_id = id
 
     def set_operator_id(self, id: str) -> None:
-        """Take the second part: the uid of the sink."""
+        """Set the second part of the name: the uid of the sink."""
         self.operator_id = id
 
     def create_resource(self) -> None:  # noqa: B027 - many need none
-        """Create the place where commits are recorded, unless it exists; called by every subtask, before `open`."""
+        """Create the place where commits are recorded, unless it exists. Every subtask calls it before `open`."""
 
     def open(self) -> None:  # noqa: B027
         """Connect."""
@@ -63,21 +63,21 @@ class CheckpointCommitter(ABC):
 
     @abstractmethod
     def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
-        """Remember that the records of a checkpoint have been sent; when this returns, it must be safe."""
+        """Record durably that the records of a checkpoint have been sent."""
 
     @abstractmethod
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
-        """Return whether `commit_checkpoint` was called."""
+        """Return True if `commit_checkpoint` was called."""
 
 
 class GenericWriteAheadSink(Sink):
-    """Keeps records until their checkpoint is complete and then sends them; a subclass says how.
+    """Keeps records until their checkpoint is complete. A subclass then sends them.
 
-    The checkpoint holds the records, so that they must fit into memory.
+    The checkpoint holds the records, so they must fit into memory.
     """
 
     retries = Retries()
-    """How often records are sent again at the end of a job, when there is no next checkpoint to wait for."""
+    """Attempts to send the last records at the end of a job, when there is no next checkpoint to wait for."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class GenericWriteAheadSink(Sink):
         type_info: TypeInformation | DeclaredTypeSerializer | None = None,
         job_id: str | None = None,
     ) -> None:
-        """`job_id` is the name under which the committer remembers: by default, the id of the job.
+        """Let the committer record its commits under the name `job_id`: by default, the id of the job.
 
         The type may also be given by its serialiser, as in Java.
         """
@@ -101,16 +101,17 @@ class GenericWriteAheadSink(Sink):
 
     @abstractmethod
     def send_values(self, values: Iterable[Any], checkpoint_id: int | None, timestamp: int | None) -> bool:
-        """Send the records of a checkpoint, with its number and its time; both None at the end of a job without any.
+        """Send the records of a checkpoint. Return True if that succeeded.
 
-        Return whether it worked. If not, they are sent again after the next checkpoint, before those of that one.
+        If not, they are sent again after the next checkpoint, before its records. `checkpoint_id` and `timestamp` are
+        None at the end of a job without checkpoints.
         """
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once before the first `send_values`."""
+        """Prepare for sending. Called once before the first `send_values`."""
 
     def close(self) -> None:
-        """Called at the end, even after a failure."""
+        """Release resources. Called at the end, even after a failure."""
 
     def _get_log(self) -> _Log:
         self._log = self._log or _Log(self)
@@ -144,19 +145,19 @@ class _Section:
 
 
 class _NotSent(Exception):
-    """send_values returned False."""
+    """Tells that `send_values` returned False."""
 
 
 @dataclass
 class _Log:
-    """What writer and committer of one subtask share: the records that have not been sent, in order."""
+    """The records that have not been sent, in order. The writer and the committer of one subtask share it."""
 
     sink: GenericWriteAheadSink
     waiting: dict[Any, _Section] = field(default_factory=dict)
     complete: set[Any] = field(default_factory=set)
-    """Batches of records whose checkpoint is complete."""
+    """Keys of sections whose checkpoint is complete."""
     doubtful: set[Any] = field(default_factory=set)
-    """Batches of records that may have been sent already."""
+    """Keys of sections that may have been sent already."""
     is_open: bool = False
     ended: bool = False
     committer_for: tuple[str, str] | None = None
@@ -170,7 +171,7 @@ class _Log:
         self.waiting[section.key] = section
 
     def mark_complete(self, sections: Iterable[_Section]) -> None:
-        """A checkpoint is complete that holds these sections; those unknown here are of an earlier attempt."""
+        """Note that the checkpoint of these sections is complete. Unknown sections come from an earlier attempt."""
         for section in sections:
             if section.key not in self.waiting:
                 self.waiting[section.key] = section
@@ -189,7 +190,7 @@ class _Log:
             raise _NotSent("it returned False")
 
     def send(self) -> bool:
-        """Send what may be sent, in order, up to the first that does not work."""
+        """Send complete sections in order, up to the first failure. Return True if there was none."""
         for key, section in list(self.waiting.items()):
             if key not in self.complete:
                 break
@@ -210,7 +211,10 @@ class _Log:
         return True
 
     def _committer(self, section: _Section) -> CheckpointCommitter:
-        """The committer, open under the section's name: after a savepoint it can be that of another job."""
+        """Return the committer, open under the section's name.
+
+        After a savepoint this can be the name of another job.
+        """
         committer, name = self.sink.committer, (section.job, section.operator)
         if self.committer_for != name:
             if self.committer_for is not None:
@@ -252,7 +256,7 @@ class _Writer(SinkWriter):
         self._log.ended = self._log.ended or end_of_input
 
     def prepare_commit(self) -> list[_Section]:
-        """Everything that has not been sent, so that each checkpoint alone has it all, and in order."""
+        """Return every section that has not been sent, so that each checkpoint alone holds all of them, in order."""
         if self._records:
             records, self._records = self._records, []
             self._log.add(self._section(records))
@@ -289,7 +293,7 @@ class _Committer(Committer):
 
 # --- committers ---
 class FileCheckpointCommitter(CheckpointCommitter):
-    """Remembers with one empty file for each checkpoint, in a folder at any fsspec URL; the last few are kept."""
+    """Records each checkpoint as an empty file, in a folder at any fsspec URL. The last few files are kept."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -324,8 +328,10 @@ class FileCheckpointCommitter(CheckpointCommitter):
 
 
 class DatabaseCheckpointCommitter(CheckpointCommitter):
-    """Records commits in a table of PostgreSQL or SQLite, which is created if it does not exist; the last few are
-    kept."""
+    """Records commits in a table of PostgreSQL or SQLite, and keeps the last few.
+
+    It creates the table if it does not exist.
+    """
 
     def __init__(self, connection_options: JdbcConnectionOptions, table: str = "penstock_checkpoints") -> None:
         self.connection_options = connection_options

@@ -1,7 +1,7 @@
 """Elasticsearch indices as sinks, for servers from version 7.14.
 
-Delivery: at least once with checkpoints, since everything is sent and answered before a checkpoint is taken. Documents
-with an id (`key_field`) that are written again are the same documents, so that each is there once.
+Delivery: at least once with checkpoints, because every request is sent and answered before a checkpoint is taken.
+Documents with an id (`key_field`) that are written again are the same documents, so that each exists once.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Self = TypeVar("Self", bound="ElasticsearchSinkBuilderBase")
 
 
 class FlushBackoffType(Enum):
-    """How long to wait before a bulk request is sent again that the cluster was too busy for."""
+    """The wait before a bulk request is repeated because the cluster was too busy for it."""
 
     CONSTANT = 0
-    """As long as was said, each time."""
+    """The given delay, each time."""
     EXPONENTIAL = 1
-    """As long as was said, then twice as long, and so on."""
+    """The given delay, then twice as long each time."""
     NONE = 2
-    """It is not sent again: the job fails, and its restart strategy decides."""
+    """No repetition: the job fails, and its restart strategy decides."""
 
 
 class ElasticsearchEmitter(ABC):
@@ -50,8 +50,11 @@ class ElasticsearchEmitter(ABC):
 
     @abstractmethod
     def emit(self, element: Any) -> Iterable[dict[str, Any]]:
-        """Return actions as elasticsearch.helpers takes them: dicts with `_index` and `_source`, and if wanted
-        `_op_type` (index, create, update or delete), `_id` and `_routing`."""
+        """Return actions in the form of elasticsearch.helpers.
+
+        An action is a dict with `_index` and `_source`, and optionally `_op_type` (index, create, update or delete),
+        `_id` and `_routing`.
+        """
 
     @staticmethod
     def static_index(index: str, key_field: str | None = None, doc_type: str | None = None) -> ElasticsearchEmitter:
@@ -113,7 +116,7 @@ def _check_name(name: str, what: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class ElasticsearchSink(Sink):
-    """Writes documents; made by a builder."""
+    """Writes documents. A builder makes it."""
 
     emitter: ElasticsearchEmitter
     settings: Settings
@@ -124,7 +127,7 @@ class ElasticsearchSink(Sink):
 
 @check_arguments
 class ElasticsearchSinkBuilderBase:
-    """Describes where documents go and how many are sent together."""
+    """Describes the target of documents and the size of requests."""
 
     def __init__(self) -> None:
         self._emitter: ElasticsearchEmitter | None = None
@@ -144,7 +147,7 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_hosts(self: Self, hosts: str | list[str]) -> Self:
-        """Nodes of the cluster, such as localhost:9200 or https://search.example.org."""
+        """Set nodes of the cluster, such as localhost:9200 or https://search.example.org."""
         given = [hosts] if isinstance(hosts, str) else list(hosts)
         if not given:
             raise ValueError("at least one host is needed")
@@ -152,33 +155,36 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_delivery_guarantee(self: Self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """AT_LEAST_ONCE, the default, or NONE: then checkpoints do not wait for documents that are still buffered."""
+        """Set AT_LEAST_ONCE, the default, or NONE. With NONE, checkpoints do not wait for buffered documents."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise ValueError("Elasticsearch has no transactions; AT_LEAST_ONCE and a key field give each document once")
         self._guarantee = expected(DeliveryGuarantee, delivery_guarantee)
         return self
 
     def set_bulk_flush_max_actions(self: Self, num_max_actions: int) -> Self:
-        """How many documents to send together; -1 for no limit, 1000 by default."""
+        """Set the largest number of documents in a request: 1000 by default, -1 for no limit."""
         self._most_actions = _limit(num_max_actions, "number of actions")
         return self
 
     def set_bulk_flush_max_size_mb(self: Self, max_size_mb: int) -> Self:
-        """How many megabytes to send together; -1 for no limit, 5 by default."""
+        """Set the largest size of a request, in megabytes: 5 by default, -1 for no limit."""
         self._most_megabytes = _limit(max_size_mb, "size")
         return self
 
     def set_bulk_flush_interval(self: Self, interval_millis: int) -> Self:
-        """After how many milliseconds to send what there is; -1, the default, to wait for more or a checkpoint."""
+        """Set the time, in milliseconds, after which buffered documents are sent.
+
+        With -1, the default, they wait for a full request or a checkpoint.
+        """
         self._interval = _limit(interval_millis, "interval")
         return self
 
     def set_bulk_flush_backoff_strategy(
         self: Self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """How often a request is sent again that the cluster was too busy for, or that got lost, and how patiently.
+        """Set the repetitions of a request that was lost or for which the cluster was too busy.
 
-        By default five times, beginning with 0.2 seconds and waiting twice as long each time.
+        By default there are five, the first after 0.2 seconds, and each later one after twice the time.
         """
         expected(FlushBackoffType, flush_backoff_type)
         if flush_backoff_type is FlushBackoffType.NONE:
@@ -200,12 +206,12 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_connection_path_prefix(self: Self, prefix: str) -> Self:
-        """A path that comes before that of every request, for a cluster behind a proxy."""
+        """Set a path that precedes that of every request, for a cluster behind a proxy."""
         self._prefix = prefix.strip("/")
         return self
 
     def set_connection_request_timeout(self: Self, timeout: int) -> Self:
-        """Milliseconds. The client has one timeout, for a request as a whole: the longest of the three below."""
+        """Set the timeout of requests, in milliseconds. The client has only one: the longest of the three set here."""
         return self._set_timeout("request", timeout)
 
     def set_connection_timeout(self: Self, timeout: int) -> Self:

@@ -1,4 +1,4 @@
-"""Sends documents to Elasticsearch in bulk requests, and handles those that it rejects."""
+"""Sending documents to Elasticsearch in bulk requests, and handling those that it rejects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from penstock.connectors.elasticsearch.elasticsearch_sinks import ElasticsearchSink
 
 BUSY = (429, 502, 503, 504)
-"""What the cluster answers when another try may do better."""
+"""Statuses of answers after which another attempt may succeed."""
 HEADERS = {"accept": "application/json", "content-type": "application/x-ndjson"}
-"""Understood by every version; the client's own would name one."""
+"""Headers that every version understands. The client's own would name one version."""
 _ABOUT = {
     "_index": "_index",
     "_id": "_id",
@@ -25,11 +25,12 @@ _ABOUT = {
     "_routing": "routing",
     "retry_on_conflict": "retry_on_conflict",
 }
-"""What an action says about a document, and its name in a request."""
+"""Fields of an action about its document, with their names in a request."""
 _KINDS: dict[int, type[ConnectorError]] = {400: SchemaMismatch, 401: AccessDenied, 403: AccessDenied, 404: NotFound}
 
 
 def client_package(module: str = "elasticsearch") -> Any:
+    """Import a module of the client library."""
     return optional_library(module, "Elasticsearch needs the package elasticsearch", "elasticsearch")
 
 
@@ -42,11 +43,11 @@ class Settings:
     most_actions: int
     most_bytes: int
     interval: int
-    """Milliseconds after which a document is sent even if no others have come."""
+    """Time, in milliseconds, after which a document is sent even if no others have come."""
     retries: Retries
     credentials: tuple[str, str] | None = field(repr=False)
     timeout: float | None
-    """Seconds that a request may take."""
+    """Longest time, in seconds, for a request."""
 
     @property
     def address(self) -> str:
@@ -55,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Action:
-    """One line or two of a bulk request."""
+    """One or two lines of a bulk request."""
 
     kind: str
     index: str
@@ -73,7 +74,7 @@ class Action:
 
 
 class Encoding:
-    """Turns actions, in the form that the client's own helpers take, into lines of JSON."""
+    """Turns actions, in the form of the client's own helpers, into lines of JSON."""
 
     def __init__(self) -> None:
         self._json = client_package("elasticsearch.serializer").JsonSerializer()
@@ -104,7 +105,7 @@ class Encoding:
 
 
 class BulkWriter(SinkWriter):
-    """Buffers actions and sends them together, each request after the answer to the one before."""
+    """Buffers actions and sends them together. Each request waits for the answer to the one before."""
 
     def __init__(self, sink: ElasticsearchSink) -> None:
         self._settings = sink.settings
@@ -163,7 +164,7 @@ class BulkWriter(SinkWriter):
             self._settings.retries.call(lambda: self._bulk(waiting), what, is_transient)
 
     def _bulk(self, waiting: list[Action]) -> None:
-        """Send once; what is left in `waiting` afterwards has to be sent again."""
+        """Send once. Afterwards `waiting` holds the actions that must be sent again."""
         lines = [line for action in waiting for line in action.lines]
         try:
             answer = self._client.perform_request("POST", "/_bulk", headers=HEADERS, body=lines)
@@ -191,21 +192,22 @@ class BulkWriter(SinkWriter):
 
 
 class _Busy(Exception):
-    """The cluster is overloaded, or not fully available."""
+    """Tells that the cluster is overloaded, or not fully available."""
 
 
 def is_transient(error: Exception) -> bool:
+    """Return True if another attempt may succeed."""
     lost = client_package("elastic_transport")
     return isinstance(error, (_Busy, lost.ConnectionError, lost.ConnectionTimeout))
 
 
 def _good_statuses(action: Action) -> tuple[int, ...]:
-    """A document that is to be deleted may be gone already."""
+    """Return the statuses of success. A document that is to be deleted may be gone already."""
     return (200, 201, 404) if action.kind == "delete" else (200, 201)
 
 
 def _again(actions: list[Action], failed: list[bool]) -> list[Action]:
-    """The requests that failed, and later ones for the same documents, so that the last one still wins."""
+    """Return the failed actions, and later ones for the same documents, so that the last one still wins."""
     again, documents = [], set()
     for action, has_failed in zip(actions, failed, strict=True):
         document = (action.index, action.id)

@@ -1,1 +1,1 @@
-"""Files on any file system: found and read, written in parts, compacted, and published."""
+"""Files on any file system: reading, writing in parts, compacting and publishing."""

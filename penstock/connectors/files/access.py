@@ -1,4 +1,4 @@
-"""Storage as the file connectors see it: which files are for readers, how they are decompressed, names for errors."""
+"""The storage of the file connectors: visible files, decompression, and the classes of errors."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ from penstock.errors import AccessDenied, ConnectorError, NotFound
 
 RETRIES = Retries()
 HIDDEN = (".", "_")
-"""What the names of files begin with that are not for readers."""
+"""Beginnings of the names of files that are hidden from readers."""
 COPY_BYTES = 4 << 20
 
 
 class Files(Storage):
-    """A file, a folder, or a pattern, as a path or URL. Names are relative to it; '' is the file itself."""
+    """A file, a folder or a pattern, given as a path or URL. Names are relative to it; '' is the file itself."""
 
     def visible(self) -> dict[str, int | None]:
-        """The files for readers with their sizes: one file, all below a folder, or those that match a pattern."""
+        """Return the files for readers, with their sizes.
+
+        They are one file, all files below a folder, or the files that match a pattern.
+        """
         found = self._listed(self._find)
         return {self._name(path) if path != self.root else "": size for path, size in found.items()}
 
     def is_folder(self) -> bool:
-        """Return whether there is a folder, also an empty one."""
+        """Return True if there is a folder, even an empty one."""
         return bool(self.fs.isdir(self.root))
 
     def version(self, name: str) -> str | None:
-        """The time at which a file was modified, as a text that only serves comparison; None if the file is gone."""
+        """Return the time of a file's last change as a text, only for comparison; None if the file is gone."""
         try:
             return str(self.fs.modified(self.path(name)))
         except FileNotFoundError:
@@ -61,13 +64,13 @@ class Files(Storage):
         return {path: size for path, size in below.items() if not _is_hidden(posixpath.relpath(path, folder))}
 
     def open_to_read(self, closing: ExitStack) -> IO[bytes]:
-        """Open the file until `closing` is closed, decompressed if its name says that it is compressed."""
+        """Open the file until `closing` is closed. Decompress it if its name says that it is compressed."""
         raw = closing.enter_context(self.open(""))
         decompress = COMPRESSIONS.get(posixpath.splitext(self.root)[1])
         return raw if decompress is None else cast(IO[bytes], closing.enter_context(decompress(raw)))
 
     def head(self, length: int) -> Iterator[bytes]:
-        """The first bytes of the file, in pieces."""
+        """Yield the first bytes of the file, in pieces."""
         for start in range(0, length, COPY_BYTES):
             end = min(start + COPY_BYTES, length)
             piece = self.read("", start, end)
@@ -87,12 +90,12 @@ class Files(Storage):
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether another try may help."""
+    """Return True if another attempt may succeed."""
     return is_passing(error) and not is_damage(error)
 
 
 def translate_error(error: Exception, url: str) -> ConnectorError:
-    """An error of a file system as one of ours."""
+    """Translate an error of a file system into one of ours."""
     if isinstance(error, FileNotFoundError):
         return NotFound(f"there is no file {url}, or no longer")
     if isinstance(error, PermissionError):
@@ -102,7 +105,7 @@ def translate_error(error: Exception, url: str) -> ConnectorError:
 
 @contextmanager
 def naming(url: str) -> Iterator[None]:
-    """Give errors of a file that is written our names."""
+    """Translate the errors of a file that is being written."""
     try:
         yield
     except FileNotFoundError as error:
@@ -119,7 +122,7 @@ def _is_hidden(relative: str) -> bool:
 
 # --- compressed files ---
 class _Zstandard(io.RawIOBase):
-    """A zstd file of any number of frames. The library's own reader cannot seek, and takes a torn file for whole."""
+    """A zstd file of any number of frames. The library's own reader cannot seek, and accepts a torn file as whole."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw
@@ -179,10 +182,10 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".xz": lambda raw: lzma.LZMAFile(raw, "rb"),  # noqa: SIM115 - its reader closes it
     ".zst": lambda raw: io.BufferedReader(_Zstandard(raw)),
 }
-"""By the end of a file's name: how it is decompressed."""
+"""Functions that open a compressed file, by the end of its name."""
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a compressed file is not what it should be. For bz2, Python has no error of its own."""
+    """Return True if the error tells of a damaged compressed file. For bz2, Python has no error of its own."""
     damage = (gzip.BadGzipFile, zlib.error, EOFError, lzma.LZMAError, zstandard.ZstdError)
     return isinstance(error, damage) or (isinstance(error, OSError) and error.args == ("Invalid data stream",))

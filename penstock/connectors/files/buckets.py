@@ -1,4 +1,4 @@
-"""Where a FileSink's records go: into which folder, into files of which names, and when a file is full."""
+"""The folders and names of a FileSink's files, and the policies that close them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.base.arguments import check_arguments
 
 # --- folders ---
 class BucketAssigner(ABC):
-    """Says into which folder below the base path a record goes."""
+    """Determines the folder below the base path into which a record goes."""
 
     Context = SinkFunction.Context
 
@@ -25,26 +25,30 @@ class BucketAssigner(ABC):
         """Return the path of the folder below the base path; an empty one for the base path itself."""
 
     def bucket_of_all(self, context: SinkFunction.Context) -> str | None:
-        """Return the folder of every record that comes now, if it does not depend on the record."""
+        """Return the folder of every record that comes now; None if it depends on the record."""
         return None
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """All files right in the base path."""
+        """Put all files directly into the base path."""
         return BasePathBucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """A folder for every hour, or whatever the pattern tells apart, of processing time; the default.
+        """Use a folder for every hour of processing time, or for another span that the pattern distinguishes.
 
-        Of Java's patterns these letters are understood: y (or u), M, d, H, m, s, S, and text in single quotes. Without
-        a time zone it is that of the machine.
+        This is the default.
+
+        These letters of Java's patterns are understood: y (or u), M, d, H, m, s, S, and text in single quotes. The
+        default time zone is that of the machine.
         """
         return DateTimeBucketAssigner(format_str, timezone_id)
 
 
 @dataclass(frozen=True)
 class BasePathBucketAssigner(BucketAssigner):
+    """Puts all files directly into the base path."""
+
     def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
         return ""
 
@@ -54,6 +58,8 @@ class BasePathBucketAssigner(BucketAssigner):
 
 @dataclass(frozen=True)
 class DateTimeBucketAssigner(BucketAssigner):
+    """Puts records into folders by processing time."""
+
     format_str: str = "yyyy-MM-dd--HH"
     timezone_id: str | None = None
 
@@ -106,7 +112,7 @@ _PATTERN = re.compile(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#])")
 
 @cache
 def date_pattern(pattern: str) -> tuple[_Literal | _Field, ...]:
-    """The parts of a date pattern as Java writes them."""
+    """Parse a date pattern in Java's notation into its parts."""
     parts: list[_Literal | _Field] = []
     at = 0
     while at < len(pattern):
@@ -137,7 +143,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 @cache
 def time_zone(name: str | None) -> tzinfo | None:
-    """A time zone by its name or its distance from UTC; None, the machine's own, for None."""
+    """Return a time zone by its name or its distance from UTC; for None, return None, which means the machine's own."""
     if name is None:
         return None
     if name == "Z":
@@ -154,7 +160,7 @@ def time_zone(name: str | None) -> tzinfo | None:
 # --- names ---
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """What the names of finished files begin and end with."""
+    """The beginnings and ends of the names of finished files."""
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -197,7 +203,7 @@ class OutputFileConfig:
 
 # --- when a file is full ---
 class PartFileInfo(Protocol):
-    """What a rolling policy knows about an open file. Times are processing time in milliseconds."""
+    """A rolling policy's view of an open file. Times are processing time in milliseconds."""
 
     @property
     def bucket_id(self) -> str: ...
@@ -210,25 +216,28 @@ class PartFileInfo(Protocol):
 
 
 class RollingPolicy:
-    """Says when an open file is closed, so that the next record begins a new one."""
+    """Decides when an open file is closed, so that the next record begins a new one."""
 
     def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
-        """Asked for every open file at a checkpoint."""
+        """Return True to close the file. Called for every open file at a checkpoint."""
         return False
 
     def should_roll_on_event(self, part: PartFileInfo) -> bool:
-        """Asked when something was written into a file."""
+        """Return True to close the file. Called after records were written into it."""
         return False
 
     def should_roll_on_processing_time(self, part: PartFileInfo, now: int) -> bool:
-        """Asked from time to time: as often as the sink's bucket check interval says."""
+        """Return True to close the file. Called as often as the sink's bucket check interval says."""
         return False
 
     @staticmethod
     def default_rolling_policy(
         part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> DefaultRollingPolicy:
-        """Close a file that has this many bytes, is this old, or was not written to for this long (milliseconds)."""
+        """Close a file of this size in bytes, of this age, or without a write for this long.
+
+        Times are in milliseconds.
+        """
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
@@ -239,6 +248,8 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
+    """Closes files by size, age and time without a write."""
+
     part_size: int = 128 << 20
     rollover_interval: int = 60_000
     inactivity_interval: int = 60_000
@@ -260,5 +271,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
+    """Closes every file at every checkpoint."""
+
     def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
         return True

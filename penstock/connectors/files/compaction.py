@@ -1,4 +1,4 @@
-"""Combines many small files into few large ones, before readers see any of them."""
+"""The compaction of many small files into few large ones, before readers see any of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WriteAll = Callable[[Sequence[Any]], None]
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """When the closed files of a bucket become one."""
+    """The conditions under which the closed files of a bucket become one file."""
 
     num_checkpoints_before_compaction: int | None = None
     size_threshold: int | None = None
@@ -30,7 +30,7 @@ class FileCompactStrategy:
         return FileCompactStrategy.Builder()
 
     def is_due(self, closed: list[Closed]) -> bool:
-        """Whether the files of a bucket have waited long enough, or are large enough together."""
+        """Return True if the files of a bucket have waited long enough, or are large enough together."""
         checkpoints, size = self.num_checkpoints_before_compaction, self.size_threshold
         return (checkpoints is not None and max(part.checkpoints for part in closed) >= checkpoints) or (
             size is not None and sum(part.length for part in closed) >= size
@@ -38,7 +38,7 @@ class FileCompactStrategy:
 
     @check_arguments
     class Builder:
-        """Builds a FileCompactStrategy; it needs at least one condition."""
+        """Builds a FileCompactStrategy, which needs at least one condition."""
 
         def __init__(self) -> None:
             self._checkpoints: int | None = None
@@ -53,7 +53,7 @@ class FileCompactStrategy:
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact files at the checkpoint at which together they have this many bytes."""
+            """Compact files at the checkpoint at which they have this many bytes together."""
             self._size = _at_least_one("bytes", size_threshold)
             return self
 
@@ -77,34 +77,37 @@ def _at_least_one(what: str, number: int) -> int:
 
 
 class FileCompactor(ABC):
-    """Makes one file of several."""
+    """Makes one file from several."""
 
     merges = True
-    """Whether files are combined; otherwise each is kept as it is."""
+    """True if files are combined; False if each file is kept as it is."""
 
     @abstractmethod
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
-        """Write into the compacted file what is in the others, in their order.
+        """Write the content of the input files into the compacted file, in their order.
 
-        An input is open until the next is asked for. Write either bytes into `output`, or records in the format of
-        the sink through `write_all`, not both.
+        An input is open until the next one is taken. Write either bytes into `output`, or records in the format of the
+        sink through `write_all`, not both.
         """
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """Concatenates the bytes of the files, with a delimiter between them: for row formats."""
+        """Concatenate the bytes of the files, with a delimiter between them. This is for row formats."""
         if file_delimiter is not None and not isinstance(file_delimiter, bytes):
             raise TypeError(f"the delimiter between files is bytes, not {file_delimiter!r}")
         return ConcatFileCompactor(file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Every file on its own, as it is."""
+        """Keep every file separate and unchanged."""
         return IdenticalFileCompactor()
 
     @staticmethod
     def record_wise_file_compactor(file_format: FileFormat) -> FileCompactor:
-        """Read the records of every file and write them again: for formats that cannot be combined otherwise."""
+        """Read the records of every file and write them again.
+
+        This is for formats that cannot be combined otherwise.
+        """
         if not isinstance(file_format, FileFormat):
             raise TypeError(f"records are read from a StreamFormat or BulkFormat, not from {file_format!r}")
         return RecordWiseFileCompactor(file_format)
@@ -112,6 +115,8 @@ class FileCompactor(ABC):
 
 @dataclass(frozen=True)
 class ConcatFileCompactor(FileCompactor):
+    """Concatenates the bytes of files."""
+
     delimiter: bytes = b""
 
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
@@ -124,6 +129,8 @@ class ConcatFileCompactor(FileCompactor):
 
 @dataclass(frozen=True)
 class IdenticalFileCompactor(FileCompactor):
+    """Keeps every file separate and unchanged."""
+
     merges = False
 
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
@@ -132,6 +139,8 @@ class IdenticalFileCompactor(FileCompactor):
 
 @dataclass(frozen=True)
 class RecordWiseFileCompactor(FileCompactor):
+    """Reads the records of every file and writes them again."""
+
     file_format: FileFormat
 
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
@@ -153,7 +162,7 @@ def _refuse(message: Any, error: Exception, where: str) -> None:
 
 
 def open_parts(parts: list[Closed]) -> Iterator[IO[bytes]]:
-    """The files of some closed parts, one after the other; one that is missing is named."""
+    """Open closed parts one after the other. The error for a missing file names it."""
     for part in parts:
         with Files(part.hidden).open("") as file:
             yield file

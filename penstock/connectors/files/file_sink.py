@@ -1,4 +1,4 @@
-"""A sink into files, exactly once: what a reader sees is whole, and belongs to a complete checkpoint."""
+"""A sink into files, exactly once: readers see only whole files, which belong to a complete checkpoint."""
 
 from __future__ import annotations
 
@@ -37,28 +37,31 @@ BB = TypeVar("BB", bound="Builder")
 
 # --- builders ---
 class Builder:
-    """What all builders of file sinks have in common."""
+    """The settings that all builders of file sinks share."""
 
     def __init__(self, settings: FileSettings) -> None:
         self._settings = settings
 
     def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
-        """Say into which folder a record goes; by default into one for every hour of processing time."""
+        """Set the folder of each record: by default, a folder for every hour of processing time."""
         return self._with(bucket_assigner=expected(BucketAssigner, bucket_assigner))
 
     def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
-        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        """Set the policy that closes files. Files of bulk formats are closed at checkpoints in any case."""
         return self._with(rolling_policy=expected(RollingPolicy, rolling_policy))
 
     def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
-        """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
+        """Set the time between two checks of the rolling policy.
+
+        A plain number is milliseconds; the default is 60,000.
+        """
         millis = to_millis(interval)
         if millis <= 0:
             raise ValueError(f"the interval between two checks of files must be longer than zero, not {interval!r}")
         return self._with(bucket_check_interval=millis)
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
-        """Say what the names of files begin and end with."""
+        """Set the beginning and the end of the names of files."""
         return self._with(output_file_config=expected(OutputFileConfig, output_file_config))
 
     def _with(self: B, **changes: Any) -> B:
@@ -67,10 +70,10 @@ class Builder:
 
 
 class CompactingBuilder(Builder):
-    """Builds a FileSink, which can compact."""
+    """Builds a FileSink with optional compaction."""
 
     def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
-        """Put small files together before readers see them."""
+        """Combine small files before readers see them."""
         expected(FileCompactStrategy, strategy)
         expected(FileCompactor, compactor)
         if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
@@ -81,7 +84,7 @@ class CompactingBuilder(Builder):
         return self._with(strategy=strategy, compactor=compactor)
 
     def disable_compact(self: C) -> C:
-        """Show files as they were written: the default. Files that wait to be compacted are shown as they are."""
+        """Publish files as they were written: the default. Files that wait for compaction are published as they are."""
         return self._with(strategy=None, compactor=None)
 
     def build(self) -> FileSink:
@@ -97,8 +100,10 @@ class BulkBuilder(CompactingBuilder):
 
 
 class StreamingBuilder(Builder):
+    """Builds a StreamingFileSink."""
+
     def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
-        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        """Set the policy that closes files. Files of bulk formats are closed at checkpoints in any case."""
         return self._with(rolling_policy=expected(RollingPolicy, policy))
 
     def build(self) -> StreamingFileSink:
@@ -114,7 +119,7 @@ class StreamingBulkBuilder(StreamingBuilder):
 
 
 def _usable(base_path: str) -> str:
-    """The whole URL of a base path: slots run in other folders than the program."""
+    """Return the whole URL of a base path, because slots run in other folders than the program."""
     return Files(str(base_path)).url()
 
 
@@ -124,16 +129,19 @@ class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
 
     _builders: tuple[type[RB], type[BB]]
-    """For row formats and for bulk formats."""
+    """Builder classes for row formats and for bulk formats."""
 
     @classmethod
     def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
-        """Start to build a sink whose files contain one encoded record after the other."""
+        """Start to build a sink whose files contain the encoded records one after the other."""
         return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
 
     @classmethod
     def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
-        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        """Start to build a sink for a format such as Parquet.
+
+        Its files are closed at the next checkpoint at the latest.
+        """
         factory, policy = expected(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
         return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
 

@@ -1,4 +1,4 @@
-"""Reads files: finds them on the driver, cuts large ones into pieces, and reads the pieces in the slots."""
+"""Reading files: finding them on the driver, cutting large ones into pieces, and reading the pieces in the slots."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _DIGEST_BYTES = 12
 @persisted
 @dataclass(frozen=True)
 class FileSplit:
-    """A piece of a file, and the place in it from which to read."""
+    """A piece of a file, and the position from which to read it."""
 
     path: str
     start: int
     end: int
     position: Any = None
     version: str = ""
-    """When the file was modified, where a modified file is read again."""
+    """Time of the file's last change, if modified files are read again."""
 
     @property
     def split_id(self) -> str:
@@ -52,7 +52,7 @@ class FileSplit:
 
 
 class FileProcessingMode(Enum):
-    """Whether `read_file` reads only existing files, or also later ones."""
+    """Tells whether `read_file` reads only existing files, or later ones too."""
 
     PROCESS_ONCE = "once"
     PROCESS_CONTINUOUSLY = "continuously"
@@ -60,10 +60,10 @@ class FileProcessingMode(Enum):
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Whether large files are read in pieces."""
+    """Tells whether large files are read in pieces."""
 
     split_bytes: int | None = SPLIT_BYTES
-    """None to read every file as one piece."""
+    """Size of a piece in bytes; None to read every file as one piece."""
 
     @staticmethod
     def default_splittable_file_enumerator(split_bytes: int = SPLIT_BYTES) -> FileEnumeratorProvider:
@@ -80,25 +80,25 @@ class FileEnumeratorProvider:
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """Which subtask reads which piece: one after the other gets the next."""
+    """The assignment of pieces to subtasks: each subtask in turn gets the next piece."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Slots have no files of their own, so that this is the same as the default."""
+        """Return the default, because slots have no files of their own."""
         return FileSplitAssignerProvider()
 
 
 @check_arguments
 @dataclass(frozen=True)
 class FileSource(Source):
-    """The records of files, each once: of the files that exist at the start, or also of later ones."""
+    """The records of files, each once. Later files are read too if the paths are monitored."""
 
     format: FileFormat
     paths: tuple[str, ...]
     discovery_interval: float | None = None
-    """Seconds between two looks for new files; None to look only once."""
+    """Seconds between two searches for new files; None to search only once."""
     rereads: bool = False
-    """Whether a file that is modified while it is watched is read again, as a whole."""
+    """True if a file that is modified while it is monitored is read again as a whole."""
     enumeration: FileEnumeratorProvider = FileEnumeratorProvider()
 
     @staticmethod
@@ -141,11 +141,11 @@ class FileSourceBuilder:
         self._source = source
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read what is there at the start, then end: the default."""
+        """Read the files that exist at the start, then end: the default."""
         return self._with(discovery_interval=None)
 
     def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
-        """Look for new files again and again, with this time between; a plain number is milliseconds."""
+        """Search for new files again and again, with this time between. A plain number is milliseconds."""
         millis = to_millis(discovery_interval)
         if millis <= 0:
             raise ValueError(
@@ -154,17 +154,17 @@ class FileSourceBuilder:
         return self._with(discovery_interval=millis / 1000)
 
     def reread_modified_files(self) -> FileSourceBuilder:
-        """Read a file again, from its beginning, when it has been modified while it is monitored."""
+        """Read a file again, from its beginning, if it is modified while it is monitored."""
         return self._with(rereads=True)
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Say whether files are read in pieces, and how large those are."""
+        """Choose whether files are read in pieces, and the size of the pieces."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
             raise TypeError(f"files are found by a FileEnumeratorProvider, not by {file_enumerator!r}")
         return self._with(enumeration=file_enumerator)
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """There is one way to hand out pieces; this is here for programs that name it."""
+        """Accept the one way to assign pieces, for programs that name it."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise TypeError(f"pieces are handed out by a FileSplitAssignerProvider, not by {split_assigner!r}")
         return self
@@ -180,12 +180,12 @@ class FileSourceBuilder:
 class FileEnumerator(SplitEnumerator):
     """Finds files and cuts them into pieces.
 
-    It remembers a digest of every file that it has seen: of its URL, and where modified files are read again, of the
-    time of its modification.
+    It remembers a digest of every file that it has seen: of the file's URL and, if modified files are read again, of
+    the time of its last change.
     """
 
     choose: Callable[[list[str]], list[str]] = staticmethod(lambda urls: urls)
-    """Says which of the files that are there are read."""
+    """Selects the files to read from those that exist."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class FileEnumerator(SplitEnumerator):
         self.discovery_interval = discovery_interval
         self._rereads = rereads
         self.takes_empty_folders = False
-        """Whether a folder without files has no records; otherwise it is an error."""
+        """True if a folder without files has no records; False if it is an error."""
         self._places = [Files(path) for path in paths]
         self._split_bytes = split_bytes
         self._restored = False
@@ -219,7 +219,7 @@ class FileEnumerator(SplitEnumerator):
         names = {place.url(name): name for name in sorted(found)}
         for url in self.choose(list(names)):
             size = found[names[url]]
-            # A file that comes to be may be empty at first; it has no records yet, and is looked at again.
+            # A new file may be empty at first. It has no records yet, and is checked again later.
             version = place.version(names[url]) if self._rereads and size != 0 else ""
             if size != 0 and version is not None and self._is_new(url, version):
                 yield from self._pieces(url, size, version)
@@ -229,7 +229,7 @@ class FileEnumerator(SplitEnumerator):
         if digest in self._seen:
             return False
         if self._rereads and (unversioned := _digest(url)) in self._seen:
-            # Older savepoints have no times: the file was read, as it is now for all that is known.
+            # Older savepoints have no times. As far as is known, the file was read in its present form.
             self._seen.remove(unversioned)
             self._seen.add(digest)
             self._log = bytearray(b"".join(self._seen))
@@ -259,8 +259,7 @@ def _digest(text: str) -> bytes:
 
 
 class FileSplitReader(SplitReader):
-    """Reads one piece of a file. If reading fails for a temporary reason, the file is opened again at the last
-    position."""
+    """Reads one piece of a file. After a temporary failure, it opens the file again at the last position."""
 
     def __init__(self, split: FileSplit, file_format: FileFormat, context: ReaderContext) -> None:
         self._split = split
@@ -283,7 +282,7 @@ class FileSplitReader(SplitReader):
             if is_of_storage(error):
                 raise translate_error(error, url) from error
             raise
-        # Only now: a read that failed halfway has met the same records as the one that followed it.
+        # Rejections wait until here, because a read that failed halfway has met the same records as its successor.
         for message, problem, where in self._rejected:
             self._context.reject(message, problem, f"{url} {where}")
         return values

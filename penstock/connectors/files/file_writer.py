@@ -38,7 +38,7 @@ from penstock.errors import NotFound
 from penstock.formats.batch_of_rows import BatchOfRows
 
 COMPACTED = "compacted-"
-"""What the names of compacted files begin with."""
+"""Beginning of the names of compacted files."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FileSettings:
     compactor: FileCompactor | None = None
 
     def new_content(self, input_type: TypeInformation | None) -> NewContent:
-        """How values are written into a new file."""
+        """Return the function that makes the content of a new file from a stream."""
         if self.writer_factory is not None:
             factory = self.writer_factory
             return lambda stream: BulkContent(stream, factory)
@@ -66,14 +66,14 @@ class FileSettings:
 
 
 class FileWriter(SinkWriter):
-    """Writes the records of one subtask into hidden files, and says at a checkpoint which of them are whole.
+    """Writes the records of one subtask into hidden files, and reports at a checkpoint which of them are whole.
 
-    At a savepoint all of them are: another job may start from it much later, so its files are marked, and are not
-    deleted.
+    At a savepoint it closes all of them. Another job may start from the savepoint much later, so its files are marked
+    and not deleted.
     """
 
     is_savepoint = False
-    """Whether a savepoint is being prepared; set before `prepare_commit`."""
+    """True if a savepoint is being prepared. It is set before `prepare_commit`."""
 
     def __init__(self, settings: FileSettings, context: WriterContext, restored: list[Any]) -> None:
         config = settings.output_file_config
@@ -83,7 +83,7 @@ class FileWriter(SinkWriter):
         self._names = Names(context, config.part_prefix, config.part_suffix)
         self._new_content = settings.new_content(context.input_type)
         self._continues = settings.encoder is not None and self._files.shows_flushed
-        """Whether a file may stay open over a checkpoint."""
+        """True if a file may stay open over a checkpoint."""
         self._open: dict[str, PartFile] = {}
         self._closed: list[Closed] = []
         self._replaced: list[str] = []
@@ -95,9 +95,9 @@ class FileWriter(SinkWriter):
             self._take_up(item)
 
     def _take_up(self, item: InProgress | Closed) -> None:
-        """Continue where an earlier writer stopped. What another job has written is copied: it may still need it.
+        """Continue where an earlier writer stopped. Files of another job are copied, because it may still need them.
 
-        What counts of an open file is copied even if it is this job's, since more may have been written behind it.
+        The valid part of an open file is copied even if it is this job's, because more may have been written behind it.
         """
         if isinstance(item, Closed):
             waited = item.checkpoints
@@ -131,7 +131,7 @@ class FileWriter(SinkWriter):
         return True
 
     def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
-        """Only a bucket that does not depend on the records can be told without them."""
+        """Write a batch. This needs a bucket that does not depend on the records, which are not looked at."""
         bucket_id = self._settings.bucket_assigner.bucket_of_all(context)
         if bucket_id is None or self._settings.writer_factory is None:
             return False
@@ -196,7 +196,10 @@ class FileWriter(SinkWriter):
         return [*pending, Discarded(tuple(replaced))] if replaced else list(pending)
 
     def _mark(self, pending: Pending) -> Pending:
-        """Keep a file for the savepoint. What it replaces is not for the savepoint to delete."""
+        """Mark a file so that it is kept for the savepoint.
+
+        The savepoint must not delete the files that it replaces.
+        """
         with self._files.open_new(self._files.name(pending.hidden) + MARK):
             self._replaced.extend(pending.replaces)
         return replace(pending, replaces=(), is_marked=True)
@@ -214,7 +217,7 @@ class FileWriter(SinkWriter):
 
     # --- compaction ---
     def _compact_due(self) -> list[Pending]:
-        """Make one file of the closed ones of each bucket that is due; the others wait on."""
+        """Combine the closed files of each bucket that is due. The other files wait."""
         strategy = self._settings.strategy
         assert strategy is not None
         buckets: dict[str, list[Closed]] = {}
@@ -242,7 +245,7 @@ class FileWriter(SinkWriter):
 
 
 def _is_there(item: InProgress) -> bool:
-    """Whether an open file of a checkpoint can be gone on with. A job that was set back finds it finished instead."""
+    """Return True if an open file of a checkpoint still exists. A job that was set back finds it finished instead."""
     hidden, final = Files(item.hidden), Files(item.final)
     if hidden.size("") is not None:
         return True
@@ -283,7 +286,7 @@ class RecordContext(SinkFunction.Context):
 
 # --- the content of files ---
 class RowContent(Content):
-    """Records one after the other."""
+    """The encoded records, one after the other."""
 
     def __init__(self, stream: Any, encoder: Encoder, input_type: TypeInformation | None) -> None:
         self._stream = stream
@@ -295,7 +298,7 @@ class RowContent(Content):
 
 
 class BulkContent(Content):
-    """Records as the writer of the format puts them."""
+    """Records in the form that the format's writer gives them."""
 
     def __init__(self, stream: Any, factory: BulkWriterFactory) -> None:
         self._writer = factory.create(stream)

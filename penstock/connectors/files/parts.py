@@ -1,8 +1,8 @@
 """The life of a part file: in progress, waiting, finished.
 
-A file in progress has a hidden name, which says whose it is. Closed, it waits, still hidden, for the checkpoint that
-knows about it; when that is complete it is renamed, and readers see it. What a checkpoint says about a file is plain
-data, so that a job that recovers can do the next step, or find it done.
+A file in progress has a hidden name, which names its owner. A closed file waits, still hidden, for the checkpoint that
+knows about it. Once that is complete, the file is renamed, and readers see it. A checkpoint describes a file as plain
+data, so that a job that recovers can take the next step, or find it done.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ WRITER_DIGITS = 16
 """Number of random digits at the start of the numbers of a writer's files. They make all names unique."""
 
 MARK = ".savepoint"
-"""What the name of an empty file ends with that lies beside a hidden one: a savepoint needs it, do not delete it."""
+"""End of the name of an empty file beside a hidden one.
+
+It keeps the hidden file from being deleted, because a savepoint needs it.
+"""
 
 
 # --- what a checkpoint knows ---
 @persisted
 @dataclass(frozen=True)
 class InProgress:
-    """An open file, of which the first `length` bytes count."""
+    """An open file, of which the first `length` bytes are valid."""
 
     bucket_id: str
     hidden: str
@@ -51,14 +54,14 @@ class InProgress:
 @persisted
 @dataclass(frozen=True)
 class Closed:
-    """A whole file that is to be compacted with others."""
+    """A whole file that waits to be compacted with others."""
 
     bucket_id: str
     hidden: str
     final: str
     length: int
     checkpoints: int = 0
-    """How many checkpoints it has waited for."""
+    """Number of checkpoints for which the file has waited."""
 
     @property
     def hidden_files(self) -> tuple[str, ...]:
@@ -68,21 +71,21 @@ class Closed:
 @persisted
 @dataclass(frozen=True)
 class Pending:
-    """A whole file that gets its name with the checkpoint; what it replaces goes then."""
+    """A whole file that gets its name with the checkpoint. The files that it replaces are deleted then."""
 
     hidden: str
     final: str
     length: int
     replaces: tuple[str, ...] = ()
     is_marked: bool = False
-    """Whether it is part of a savepoint."""
+    """True if the file is part of a savepoint."""
 
     @property
     def hidden_files(self) -> tuple[str, ...]:
         return (self.hidden, *self.replaces)
 
     def commit(self, files: Files) -> None:
-        """Rename the file, or find that it was. Done again it changes nothing."""
+        """Rename the file, or find it renamed. A repeated call changes nothing."""
         hidden, final = files.name(self.hidden), files.name(self.final)
         there, wanted = files.size(hidden), files.size(final)
         if there is None and wanted is None:
@@ -105,7 +108,7 @@ class Pending:
 @persisted
 @dataclass(frozen=True)
 class Discarded:
-    """Hidden files that a later one has taken the place of."""
+    """Hidden files that a later file has replaced."""
 
     hidden_files: tuple[str, ...]
     final: str = ""
@@ -116,11 +119,11 @@ class Discarded:
 
 @dataclass(frozen=True)
 class Written:
-    """All that a writer leaves behind if it is lost: its hidden files below the base path."""
+    """The hidden files below the base path that a writer leaves behind if it is lost."""
 
     base_path: str
     writer: str
-    """What the names of its files have in common."""
+    """Common part of the names of its files."""
 
 
 def _delete_unmarked(files: Files, urls: Iterable[str]) -> None:
@@ -130,7 +133,7 @@ def _delete_unmarked(files: Files, urls: Iterable[str]) -> None:
 
 
 class FileCommitter(Committer):
-    """Gives files their names. A checkpoint's are renamed in the order in which they were closed."""
+    """Gives files their names. The files of a checkpoint are renamed in the order in which they were closed."""
 
     def commit(self, committables: list[Any]) -> None:
         places: dict[str, Files] = {}
@@ -145,7 +148,7 @@ class FileCommitter(Committer):
             files.sync_folder()
 
     def abort(self, begun: list[Written]) -> None:
-        """Delete what is still hidden of these writers."""
+        """Delete the files of these writers that are still hidden."""
         for base_path in {written.base_path for written in begun}:
             files = Files(base_path)
             writers = {written.writer for written in begun if written.base_path == base_path}
@@ -162,7 +165,7 @@ _HIDDEN_NAME = re.compile(
 
 
 class Names:
-    """Names for the files of one writer: no other writer has used or will use them."""
+    """Names for the files of one writer. No other writer has used them or will use them."""
 
     def __init__(self, context: WriterContext, prefix: str, suffix: str) -> None:
         whose = f"{context.runtime.get_job_id()}/{context.uid}"
@@ -176,23 +179,25 @@ class Names:
         self._numbers = count()
 
     def next(self) -> str:
-        """The name of another finished file: the subtask, and a number that begins with the writer's own digits."""
+        """Return the next name of a finished file.
+
+        It has the subtask, and a number that begins with the writer's digits.
+        """
         return f"{self._prefix}{self.writer}{next(self._numbers):03d}{self._suffix}"
 
     def hidden(self, name: str) -> str:
-        """The name of a file that is going to have that name."""
+        """Return the hidden name of a file that will get this name."""
         return f".{name}.{self._sink}-{self._subtask}-{self._owner}-{uuid.uuid4().hex}.inprogress"
 
     def owns(self, url: str) -> bool:
-        """Whether a hidden file was written by this job's sink, in whatever attempt and subtask."""
+        """Return True if this job's sink wrote a hidden file, in any attempt and subtask."""
         match = _HIDDEN_NAME.fullmatch(posixpath.basename(url))
         return match is not None and match["sink"] == self._sink
 
     def may_delete(self, url: str) -> bool:
-        """Whether this subtask should delete a hidden file that is not needed: its own, or one that has no owner any
-        more.
+        """Return True if this subtask should delete an unneeded hidden file: its own, or one without an owner.
 
-        A later owner of the job may be at work already, if this one has not noticed yet that it was displaced.
+        A later owner of the job may be at work already, if this one has not yet noticed that it was displaced.
         """
         match = _HIDDEN_NAME.fullmatch(posixpath.basename(url))
         if match is None or match["sink"] != self._sink or 0 < self._owner < int(match["owner"] or 0):
@@ -202,7 +207,7 @@ class Names:
 
 
 def delete_leftovers(files: Files, names: Names, needed: Iterable[Any]) -> None:
-    """Delete what former attempts of this subtask left behind and no checkpoint item refers to."""
+    """Delete files that former attempts of this subtask left behind and that no checkpoint item refers to."""
     kept = {posixpath.basename(url) for item in needed for url in item.hidden_files}
     listed = files.names()
     marked = {name.removesuffix(MARK) for name in listed if name.endswith(MARK)}
@@ -213,7 +218,7 @@ def delete_leftovers(files: Files, names: Names, needed: Iterable[Any]) -> None:
 
 # --- open files ---
 class Counted:
-    """A file that counts what is written into it, for formats that want a stream. Only its owner closes it."""
+    """A file that counts the bytes written into it, for formats that want a stream. Only its owner closes it."""
 
     closed = False
 
@@ -243,7 +248,7 @@ class Counted:
         return False
 
     def close(self) -> None:
-        """A format may say that it is through; there is nothing to do."""
+        """Do nothing when a format says that it has finished."""
 
 
 class Content(ABC):
@@ -253,7 +258,7 @@ class Content(ABC):
     def write(self, values: Sequence[Any]) -> None: ...
 
     def finish(self) -> None:  # noqa: B027 - rows are whole as they are
-        """Write what is still missing."""
+        """Write the rest of the content."""
 
 
 NewContent = Callable[[Any], Content]
@@ -292,17 +297,17 @@ class PartFile:
         self.last_update_time = now
 
     def fill(self, by: Callable[[Any, Callable[[Sequence[Any]], None]], None], new_content: NewContent) -> None:
-        """Give access to the file for writing bytes, or values in the sink's format."""
+        """Give access to the file, for writing bytes or values in the sink's format."""
         by(self._stream, lambda values: self.write(values, new_content, self.last_update_time))
 
     def snapshot(self) -> InProgress:
-        """Make what was written durable, and say how much it is."""
+        """Make the written bytes durable, and return their number as part of the file's description."""
         with naming(self.hidden):
             self._sync()
         return InProgress(self.bucket_id, self.hidden, self.final, self.size, self.creation_time)
 
     def finish(self, checkpoints: int = 0) -> Closed:
-        """Close the file: it is whole."""
+        """Close the file as a whole one."""
         with naming(self.hidden):
             if self._content is not None:
                 self._content.finish()
@@ -317,5 +322,5 @@ class PartFile:
             self._named = True
 
     def abandon(self) -> None:
-        """Close the file as it is. It stays for a recovery, which knows how much of it counts."""
+        """Close the file as it is. It stays for a recovery, which knows the length of its valid part."""
         self._closing.close()

@@ -1,4 +1,4 @@
-"""A database through SQLAlchemy: connections, transactions that are tried again, and errors in Penstock's words."""
+"""A database reached through SQLAlchemy: connections, repeated transactions, and errors as Penstock's classes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SQLITE_PATIENCE = 10.0
-"""Seconds that SQLite waits for another writer before it says that the database is locked."""
+"""Longest time, in seconds, that SQLite waits for another writer before it reports that the database is locked."""
 
 _PSYCOPG_NAMES = {"ApplicationName": "application_name", "connectTimeout": "connect_timeout", "sslfactory": ""}
-"""Parameters of Java's driver that have another name in PostgreSQL's own library; an empty one has no meaning there."""
+"""Parameters of Java's driver that have another name in PostgreSQL's own library; an empty name drops the parameter."""
 
 _BY_STATE: list[tuple[str, type[ConnectorError]]] = [
     ("28", AccessDenied),
@@ -40,7 +40,7 @@ _BY_STATE: list[tuple[str, type[ConnectorError]]] = [
     ("23502", SchemaMismatch),
     ("23514", SchemaMismatch),
 ]
-"""By the beginning of the SQLSTATE."""
+"""Error classes by the beginning of the SQLSTATE."""
 
 _BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
     (r"password authentication failed|no password supplied|no pg_hba\.conf entry", AccessDenied),
@@ -50,18 +50,21 @@ _BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
     (r"NOT NULL constraint|CHECK constraint|cannot store|type '.*' is not supported|cannot adapt", SchemaMismatch),
     (r"too large to convert|number of bindings|Incorrect number|ON CONFLICT clause does not match", SchemaMismatch),
 ]
-"""For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL accepts no connections."""
+"""Error classes by message, for errors without a SQLSTATE.
+
+These are the errors of SQLite, and those of PostgreSQL while it accepts no connections.
+"""
 
 _PASSING_STATES = ("08", "40", "53", "55P03", "57P")
 _PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.IGNORECASE)
 
 
 class _Away(Exception):
-    """The database cannot be reached, or is busy: another try may help."""
+    """Tells that the database cannot be reached, or is busy. Another attempt may succeed."""
 
 
 class Database:
-    """One database, as one writer, committer or reader uses it. It connects when it is first asked for something."""
+    """One database, as one writer, committer or reader uses it. It connects on first use."""
 
     def __init__(self, options: JdbcConnectionOptions, retries: Retries, connections: int = 1) -> None:
         self.options = options
@@ -76,7 +79,7 @@ class Database:
         return self._engine
 
     def run(self, action: Callable[[Connection], T], what: str) -> T:
-        """Do something in one transaction, and all of it again if the connection was lost."""
+        """Run an action in one transaction. Run the whole action again if the connection was lost."""
 
         def transaction() -> T:
             with self.engine.begin() as connection:
@@ -85,7 +88,7 @@ class Database:
         return self.retry(transaction, what, self.close)
 
     def retry(self, action: Callable[[], T], what: str, between: Callable[[], None]) -> T:
-        """Do something that may be done again; its errors become ours."""
+        """Run an action that may be repeated, and translate its errors."""
         require_sqlalchemy()
         from sqlalchemy.exc import DBAPIError
 
@@ -109,7 +112,10 @@ class Database:
 
     # --- tables of our own ---
     def own_table(self, full_name: str, columns: Callable[[], list[Column[Any]]]) -> Table:
-        """A table, created if it does not exist. Its columns are asked for once SQLAlchemy is known to be installed."""
+        """Return a table, created if it does not exist.
+
+        `columns` is called once SQLAlchemy is known to be installed.
+        """
         require_sqlalchemy()
         import sqlalchemy
 
@@ -119,7 +125,7 @@ class Database:
         return table
 
     def _make(self, table: Table) -> None:
-        """Create a table unless it exists. Several subtasks may try at the same time, and all succeed."""
+        """Create a table unless it exists. Several subtasks may try at the same time, and all of them succeed."""
         from sqlalchemy.schema import CreateTable
 
         if self._has(table):
@@ -142,6 +148,7 @@ class Database:
 
 
 def require_sqlalchemy() -> None:
+    """Raise an error with advice if SQLAlchemy is not installed."""
     optional_library("sqlalchemy", "databases need SQLAlchemy", "sql")
 
 
@@ -153,7 +160,7 @@ def _engine(options: JdbcConnectionOptions, connections: int) -> Engine:
 
     settings: dict[str, Any] = {"pool_size": connections, "max_overflow": 0}
     if options.dialect == "sqlite":
-        # A connection that is kept keeps a file open, and making one costs next to nothing.
+        # A kept connection keeps a file open, and making a new one costs next to nothing.
         settings = {"poolclass": NullPool, "connect_args": {"timeout": SQLITE_PATIENCE}}
     try:
         return sqlalchemy.create_engine(database_url(options), **settings)
@@ -167,7 +174,7 @@ def _engine(options: JdbcConnectionOptions, connections: int) -> Engine:
 
 
 def database_url(options: JdbcConnectionOptions) -> URL:
-    """The URL in SQLAlchemy's form."""
+    """Return the URL in SQLAlchemy's form."""
     from sqlalchemy.engine import URL, make_url
 
     text = options.url.removeprefix("jdbc:")
@@ -187,7 +194,7 @@ def database_url(options: JdbcConnectionOptions) -> URL:
 
 
 def _postgres_url(text: str) -> URL:
-    """`postgresql://host:port/database?user=…`, as Java's driver has it; host and port may be left out."""
+    """Parse `postgresql://host:port/database?user=…`, as Java's driver writes it. Host and port are optional."""
     from sqlalchemy.engine import URL
 
     found = re.fullmatch(r"postgresql:(?://([^/?]*)/?)?([^?]*)(?:\?(.*))?", text)
@@ -220,10 +227,10 @@ _LOOK_SECONDS = 0.05
 
 
 def take_turn(connection: Connection, name: str, seconds: float, check_right: Callable[[], None]) -> None:
-    """Wait until no other transaction has the turn of this name, and have it until this transaction ends.
+    """Wait until no other transaction has the turn of this name, and keep the turn until this transaction ends.
 
-    A process that was stopped within its transaction keeps the turn. After some seconds its session is ended by
-    whoever has the right to go on in its place, which `check_right` raises an error about if it has not.
+    A process that was stopped within its transaction keeps the turn. After `seconds`, `check_right` raises an error
+    unless the caller may go on in that process's place. If it may, the other session is ended.
     """
     import sqlalchemy
 
@@ -250,7 +257,7 @@ def _state(error: DBAPIError) -> str | None:
 
 
 def _passes(error: DBAPIError) -> bool:
-    """Whether it may work a little later."""
+    """Return True if the action may succeed a little later."""
     from sqlalchemy.exc import InterfaceError, OperationalError
 
     state = _state(error)
@@ -258,7 +265,7 @@ def _passes(error: DBAPIError) -> bool:
         return state.startswith(_PASSING_STATES)
     if error.connection_invalidated or _PASSING_TEXT.search(_text(error)):
         return True
-    # Without a state it is SQLite, which says everything in this way, or a connection that failed.
+    # An error without a state comes from SQLite, which reports everything this way, or from a connection that failed.
     return (
         isinstance(error, (OperationalError, InterfaceError)) and not _is_sqlite(error) and _kind_by_text(error) is None
     )

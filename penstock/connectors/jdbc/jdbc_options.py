@@ -1,4 +1,4 @@
-"""How to reach a database, and how to write into it."""
+"""The settings for the connection to a database and for writing into it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NAMED = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """Where a database is, and the user to connect as.
+    """The address of a database, and the user to connect as.
 
     The URL is `jdbc:postgresql://host:port/database`, `jdbc:sqlite:path`, or any URL that SQLAlchemy understands.
     """
 
     url: str
     driver_name: str | None = None
-    """Kept for programs from Flink; the URL alone decides which driver is used."""
+    """Kept for programs from Flink. The URL alone decides which driver is used."""
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -96,14 +96,14 @@ class JdbcConnectionOptions:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """When a sink writes what it has gathered, and how often it tries."""
+    """The sizes of a sink's batches, and the number of its attempts."""
 
     batch_interval_ms: int = 0
-    """The longest that a record waits for others; 0 for as long as it takes to fill a batch or until a checkpoint."""
+    """Longest time, in milliseconds, that a record waits for others; 0 to wait for a full batch or a checkpoint."""
     batch_size: int = 5000
-    """How many records are written together; 0 for as many as come until something else ends the batch."""
+    """Number of records in a batch; 0 for as many as arrive until something else ends the batch."""
     max_retries: int = 3
-    """How often a batch is tried again after the connection was lost."""
+    """Number of further attempts for a batch after the connection was lost."""
 
     def __post_init__(self) -> None:
         for name in ("batch_interval_ms", "batch_size", "max_retries"):
@@ -151,13 +151,13 @@ class JdbcExecutionOptions:
 
 @dataclass(frozen=True)
 class JdbcExactlyOnceOptions:
-    """How an exactly-once sink remembers what it has committed."""
+    """The record that an exactly-once sink keeps of its commits."""
 
     marker_table: str = "penstock_commits"
-    """Created by the sink if it does not exist; several sinks and jobs may share it."""
+    """Name of the table, which the sink creates if it does not exist. Several sinks and jobs may share it."""
     max_commit_attempts: int = 6
     timeout_sec: int = 20
-    """After which a new owner of the job has PostgreSQL end a commit whose process was stopped in it."""
+    """Time, in seconds, after which a new owner of the job makes PostgreSQL end a commit of a stopped process."""
 
     def __post_init__(self) -> None:
         if not all(map(_NAMED.fullmatch, self.marker_table.split("."))):

@@ -1,4 +1,4 @@
-"""Rows of a query as records of a stream."""
+"""The rows of a query as records of a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READ: dict[TypeInformation, Callable[[Any], Any]] = {
     Types.BIG_DEC(): lambda value: value if isinstance(value, Decimal) or value is None else Decimal(str(value)),
     Types.BOOLEAN(): lambda value: bool(value) if type(value) is int and value in (0, 1) else value,
 }
-"""What a database without such types keeps in others: SQLite has text and numbers only."""
+"""Converters for databases that lack these types. SQLite, for example, has only text and numbers."""
 
 
 def _instant(value: Any) -> Any:
@@ -33,9 +33,9 @@ def _instant(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Gives the rows of a query the declared type; without one they become rows with the names of the columns.
+    """Gives the rows of a query the declared type. Without one they become rows with the names of the columns.
 
-    Raises SchemaMismatch for a wrong number of columns, TypeMismatch for a value of another type.
+    Raises SchemaMismatch for a wrong number of columns, and TypeMismatch for a value of another type.
     """
 
     type_info: TypeInformation | None

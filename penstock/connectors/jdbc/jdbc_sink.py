@@ -1,7 +1,7 @@
-"""SQL databases: PostgreSQL, SQLite and, for plain statements and queries, whatever else SQLAlchemy knows.
+"""SQL databases: PostgreSQL, SQLite and, for plain statements and queries, every database that SQLAlchemy knows.
 
-Delivery: `JdbcSink.sink` and `JdbcSink.upsert` write at least once, and an upsert that comes again changes nothing.
-`JdbcSink.exactly_once_sink` writes exactly once: the records of a checkpoint are part of it, and when it is complete
+Delivery: `JdbcSink.sink` and `JdbcSink.upsert` write at least once; a repeated upsert changes nothing.
+`JdbcSink.exactly_once_sink` writes exactly once: the records of a checkpoint are part of it, and once it is complete
 they are written in one transaction together with a marker. `JdbcSource` reads every row once into the state of the job.
 """
 
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 _OWN_SQL = ("postgresql", "sqlite")
-"""Databases for which this module writes SQL itself."""
+"""Databases for which this module writes its own SQL."""
 
 
 @dataclass(frozen=True)
 class JdbcSink(Sink):
-    """Writes records into a database. Made by `sink`, `exactly_once_sink` or `upsert`."""
+    """Writes records into a database. Programs make it with `sink`, `exactly_once_sink` or `upsert`."""
 
     statement: Statement
     type_info: TypeInformation | None
@@ -75,7 +75,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Execute a statement for each record, its `?` filled with the record's fields in order; at least once."""
+        """Execute a statement for each record, at least once. The record's fields fill its `?` in order."""
         statement = UserStatement(Sql.parse(sql))
         return JdbcSink(statement, type_info, jdbc_connection_options, jdbc_execution_options or JdbcExecutionOptions())
 
@@ -89,7 +89,7 @@ class JdbcSink(Sink):
     ) -> JdbcSink:
         """Execute a statement for each record exactly once, when the checkpoint behind it is complete.
 
-        Batch size and interval of the execution options have no meaning here: all that belongs to a checkpoint is
+        The batch size and interval of the execution options have no effect here: all records of a checkpoint are
         written in one transaction.
         """
         statement = UserStatement(Sql.parse(sql))
@@ -110,7 +110,7 @@ class JdbcSink(Sink):
     ) -> JdbcSink:
         """Keep the last record of each key in a table that has a unique index on `key_columns`.
 
-        Columns are filled in order; without them they are the fields of `type_info`. Rows of kind DELETE delete their
+        The columns are filled in order; by default they are the fields of `type_info`. Rows of kind DELETE delete their
         key, rows of kind UPDATE_BEFORE are skipped.
         """
         for name, value in (("columns", columns), ("key_columns", key_columns)):
@@ -130,7 +130,7 @@ class JdbcSink(Sink):
         records = Records(self.statement, self.type_info)
         if self.exactly_once_options is None:
             return BatchingWriter(records, self.connection_options, self.execution_options, context)
-        # So that a database that refuses connections is noticed at the start, not at the first checkpoint.
+        # This reports a database that refuses connections at the start, not at the first checkpoint.
         committer = OnceCommitter(self.statement, self.connection_options, self.exactly_once_options)
         committer.markers()
         committer.close()

@@ -1,4 +1,4 @@
-"""Reads a query in parts, each in the order of a key: after a failure a part continues after the last key read."""
+"""Reading a query in parts, each in the order of a key. After a failure a part continues after the last key read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JdbcNumericBetweenParametersProvider:
         self._parts = 1
 
     def of_batch_num(self, batch_num: int) -> JdbcNumericBetweenParametersProvider:
-        """Cut the range into this many parts, as equal as possible; never more than there are numbers."""
+        """Cut the range into this many parts, as equal as possible; never into more parts than there are numbers."""
         if batch_num < 1:
             raise ValueError(f"a range has at least one part, not {batch_num}")
         self._parts = min(batch_num, self._max - self._min + 1)
@@ -63,14 +63,14 @@ class JdbcNumericBetweenParametersProvider:
 @persisted
 @dataclass(frozen=True)
 class JdbcSplit:
-    """A part of a query, and how far it has been read."""
+    """A part of a query, and the position up to which it has been read."""
 
     number: int
     parameters: tuple[Any, ...] = ()
     between: tuple[int, int] | None = None
-    """Only rows whose key is between these."""
+    """Range of keys; only rows within it are read."""
     after: Key | None = None
-    """Only rows whose key is greater: those up to it have been read."""
+    """Last key that was read; only rows with a greater key are read."""
 
     @property
     def split_id(self) -> str:
@@ -79,11 +79,11 @@ class JdbcSplit:
 
 @dataclass(frozen=True)
 class JdbcSource(Source):
-    """The rows of a query, once.
+    """The rows of a query, each once.
 
-    `key` names a column of the query's result, or several, that is never null and different in all rows of one part.
-    Rows come in its order, and after a failure reading continues after the last one, so that each row is read once even
-    if others were added or deleted meanwhile.
+    `key` names a column of the query's result, or several. It is never null, and differs in all rows of one part. Rows
+    come in its order. After a failure reading continues after the last row, so that each row is read once even if
+    others were added or deleted meanwhile.
 
     The query is read in parts: one for each tuple of `parameters`, which fill its `?`; or in `partitions` ranges of its
     key, which then is one column of whole numbers. Subtasks read parts side by side, each through a cursor in the
@@ -140,7 +140,7 @@ class JdbcSource(Source):
 
 
 class _Parts(SplitEnumerator):
-    """Cuts the query once."""
+    """Cuts the query into parts once."""
 
     def __init__(self, source: JdbcSource) -> None:
         self._source = source
@@ -185,7 +185,7 @@ class _PartsInTurn(SplitsInTurn):
 
 
 class _PartReader(SplitReader):
-    """Reads one part through a cursor. Where a cursor would lock out writers, each page is a new query."""
+    """Reads one part through a cursor. If a cursor would lock out writers, each page is a new query."""
 
     def __init__(self, source: JdbcSource, database: Database, split: JdbcSplit, context: ReaderContext) -> None:
         self._context = context
@@ -211,7 +211,10 @@ class _PartReader(SplitReader):
         return self._values(taken) if taken else []
 
     def _values(self, rows: list[tuple[Any, ...]]) -> list[Any]:
-        """Rows that do not fit the declared type are handled as the job's setting for bad records says."""
+        """Convert rows.
+
+        A row that does not fit the declared type is treated as the job's setting for bad records says.
+        """
         try:
             return self._rows.of(rows, self._columns)
         except TypeMismatch:
@@ -267,7 +270,7 @@ class _PartReader(SplitReader):
         return tuple(row[place] for place in self._places)
 
     def _check(self, page: list[tuple[Any, ...]]) -> None:
-        """With a key that is duplicated or missing, rows would be lost when reading continues after it."""
+        """Refuse a null or duplicate key, with which rows would be lost when reading continues after it."""
         keys = [self._key(row) for row in page]
         for before, key in pairwise([self._fetched_to, *keys]):
             if None in key:  # type: ignore[operator]
@@ -281,7 +284,7 @@ class _PartReader(SplitReader):
     def _let_go(self) -> None:
         connection, self._connection, self._result = self._connection, None, None
         if connection is not None:
-            # A connection that was lost cannot be told so any more.
+            # A connection that was lost may fail to close.
             with suppress(Exception):
                 connection.close()
 
@@ -290,5 +293,5 @@ class _PartReader(SplitReader):
 
 
 def _wrap(query: str, columns: str, rest: str = "") -> Sql:
-    """A query around the user's; a line break ends a comment that it may end with."""
+    """Put a query around the user's query. The line break ends a comment at the end of the user's query."""
     return Sql.parse(f"SELECT {columns} FROM (\n{query.strip().rstrip(';')}\n) AS part{rest}")

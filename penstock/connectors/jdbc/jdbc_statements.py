@@ -1,4 +1,4 @@
-"""The SQL of a sink: placeholders of any statement, and upserts that the database's dialect spells."""
+"""The SQL of a sink: the placeholders of any statement, and upserts in the database's dialect."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Sql:
-    """A statement cut at its placeholders: one piece more than there are of them."""
+    """A statement cut at its placeholders. It has one piece more than placeholders."""
 
     pieces: tuple[str, ...]
 
     @staticmethod
     def parse(text: str) -> Sql:
-        """Find the `?` that stand outside quotes and comments; `??` is a question mark, as an operator needs it."""
+        """Find the `?` outside quotes and comments. `??` stands for a question mark, which some operators contain."""
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"expected an SQL statement, not {text!r}")
         pieces, piece, end = [], "", 0
@@ -59,7 +59,7 @@ class Sql:
         return len(self.pieces) - 1
 
     def render(self, paramstyle: str) -> str:
-        """The statement as a driver with this style of parameters wants it."""
+        """Return the statement in the form that a driver with this style of parameters needs."""
         if paramstyle in ("format", "pyformat"):
             return "%s".join(piece.replace("%", "%%") for piece in self.pieces)
         if paramstyle == "qmark":
@@ -70,16 +70,16 @@ class Sql:
 
 
 class Statement(ABC):
-    """What a sink does with its records, as plain data."""
+    """The action that a sink takes with its records, as plain data."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many fields a record needs."""
+        """Number of fields that a record needs."""
 
     @abstractmethod
     def record(self, value: Any) -> Any:
-        """What is kept of a value until it is written: plain data."""
+        """Return the part of a value that is kept until it is written, as plain data."""
 
     @abstractmethod
     def execute(self, connection: Connection, records: Sequence[Any]) -> None:
@@ -88,7 +88,7 @@ class Statement(ABC):
 
 @dataclass(frozen=True)
 class UserStatement(Statement):
-    """A statement of the user's, executed once for each record."""
+    """A statement that the user wrote, executed once for each record."""
 
     sql: Sql
 
@@ -106,7 +106,7 @@ class UserStatement(Statement):
 
 @dataclass(frozen=True)
 class Upsert(Statement):
-    """Makes a table hold the last record of each key. A row of kind DELETE takes its key away."""
+    """Keeps the last record of each key in a table. A row of kind DELETE deletes its key."""
 
     table: str
     columns: tuple[str, ...]
@@ -174,7 +174,7 @@ class Upsert(Statement):
 
 
 def bindable(rows: Iterable[Values], dialect: str) -> Iterable[Values]:
-    """Values as the drivers take them. SQLite has neither decimals nor times: they are kept as text that sorts well."""
+    """Convert values to the types of the drivers. SQLite gets decimals and times as text that sorts correctly."""
     convert = _for_sqlite if dialect == "sqlite" else _for_others
     return (tuple(map(convert, row)) for row in rows)
 

@@ -1,4 +1,4 @@
-"""The two halves of a JdbcSink: writers that write as they go, and commits that leave a marker."""
+"""The two halves of a JdbcSink: writers that write batches at once, and committers that leave a marker."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ _short.maxtuple = 12
 
 
 def arity(type_info: TypeInformation) -> int:
+    """Return the number of fields of a type; 1 if it has none."""
     return type_info.get_arity() if isinstance(type_info, (RowTypeInfo, TupleTypeInfo)) else 1
 
 
 @dataclass(frozen=True)
 class Records:
-    """Makes records for a statement of the values of a stream."""
+    """Makes records for a statement from the values of a stream."""
 
     statement: Statement
     type_info: TypeInformation | None
@@ -60,7 +61,7 @@ class Records:
 
 
 class BatchingWriter(SinkWriter):
-    """Writes batches, each in a transaction of its own. What follows the last checkpoint may be written again."""
+    """Writes batches, each in its own transaction. Records after the last checkpoint may be written again."""
 
     def __init__(
         self,
@@ -132,7 +133,10 @@ class OnceWriter(PreparingWriter):
 
 
 class OnceCommitter(Committer):
-    """Writes the records of a checkpoint and a marker in one transaction; what has its marker is not written again."""
+    """Writes the records of a checkpoint and a marker in one transaction.
+
+    Records with a marker are not written again.
+    """
 
     def __init__(
         self, statement: Statement, connection: JdbcConnectionOptions, exactly_once: JdbcExactlyOnceOptions
@@ -154,7 +158,10 @@ class OnceCommitter(Committer):
             raise _with_culprit(error, self._database, self._statement, prepared.records) from error
 
     def _commit_once(self, connection: Connection, markers: Table, prepared: Prepared) -> None:
-        """Only the last markers of an origin are kept: one that comes very late must not find its own forgotten."""
+        """Write records and marker, unless the marker exists.
+
+        Only the last markers of an origin are kept, but enough of them that a very late commit still finds its own.
+        """
         take_turn(connection, prepared.origin, self._options.timeout_sec, self.check_owner)
         ids = _lock_ids(connection, markers, prepared.origin)
         if prepared.id not in ids:
@@ -163,7 +170,7 @@ class OnceCommitter(Committer):
             _mark(connection, markers, prepared.origin, [*ids, prepared.id][-MARKERS_KEPT:])
 
     def markers(self) -> Table:
-        """The table of markers, created if it does not exist."""
+        """Return the table of markers, created if it does not exist."""
         if self._markers is None:
             self._markers = self._database.own_table(self._options.marker_table, _marker_columns)
         return self._markers
@@ -183,13 +190,14 @@ def _marker_columns() -> list[Column[Any]]:
 
 
 def _lock_ids(connection: Connection, markers: Table, origin: str) -> list[str]:
-    """The last ids that were committed for an origin; others cannot see them before this transaction ends."""
+    """Return the last ids that were committed for an origin, and lock them until this transaction ends."""
     import sqlalchemy
     from sqlalchemy.dialects import postgresql, sqlite
 
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     now = datetime.now(UTC)
-    # First a write, even if it changes nothing: on SQLite it takes the lock that a mere look would not get later.
+    # The transaction begins with a write, even if it changes nothing. On SQLite it takes the lock, which a read would
+    # not get later.
     connection.execute(insert(markers).values(origin=origin, ids="[]", time=now).on_conflict_do_nothing())
     mine = markers.c.origin == origin
     known = connection.execute(sqlalchemy.select(markers.c.ids).where(mine).with_for_update()).scalar_one()
@@ -210,7 +218,10 @@ class _NothingWrong(Exception):
 def _with_culprit(
     error: ConnectorError, database: Database, statement: Statement, records: Sequence[Any]
 ) -> ConnectorError:
-    """The error with the record that causes it, found by writing one after the other in a transaction for nothing."""
+    """Return the error with the record that causes it.
+
+    The record is found by writing one after the other in a transaction that is rolled back.
+    """
     from sqlalchemy.exc import DBAPIError
 
     if not isinstance(error.__cause__, DBAPIError):

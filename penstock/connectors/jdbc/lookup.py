@@ -1,4 +1,4 @@
-"""Lookups in a database that do not hold up a stream."""
+"""Lookups in a database that do not hold up the stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JdbcLookup:
-    """Asks one query again and again, several times at once; for use in an AsyncFunction.
+    """Runs one query again and again, several times at once. It is for use in an AsyncFunction.
 
     It is plain data until the first lookup, and can be made when the program is built.
     """
@@ -33,7 +33,7 @@ class JdbcLookup:
         capacity: int = 8,
         max_retries: int = 3,
     ) -> None:
-        """`capacity` is how many connections are used, and so how many lookups run at the same time."""
+        """Use `capacity` connections, and so run at most this many lookups at the same time."""
         self._options = connection_options
         self._sql = Sql.parse(query)
         self._rows = RowMaker(type_info)
@@ -50,13 +50,13 @@ class JdbcLookup:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.lookup_now, *parameters)
 
     def lookup_now(self, *parameters: Any) -> list[Any]:
-        """Return the same, and wait for it."""
+        """Return the same rows, and wait for them."""
         if len(parameters) != self._sql.placeholders:
             raise ValueError(f"the query has {self._sql.placeholders} parameters, not {len(parameters)}")
         return self._get_database().run(lambda connection: self._ask(connection, parameters), "looking up in")
 
     def _get_database(self) -> Database:
-        """The database, made before there are threads that could make it twice."""
+        """Return the database, made before threads could make it twice."""
         if self._database is None:
             self._database = Database(self._options, self._retries, self._capacity)
             self._database.engine  # noqa: B018

@@ -1,4 +1,4 @@
-"""Connections to RabbitMQ: how they are described, opened, and what their errors mean."""
+"""Connections to RabbitMQ: their settings, how to open them, and the meaning of their errors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ DEFAULT_PORT = 5672
 
 
 def pika() -> Any:
-    """The client library."""
+    """Import the client library."""
     return optional_library("pika", "RabbitMQ needs the package pika", "rabbitmq")
 
 
 @dataclass(frozen=True)
 class RMQConnectionConfig:
-    """Where a broker is and how to talk to it. What is None, client and broker choose.
+    """The address of a broker, and the settings of a connection. The client and the broker choose values for None.
 
-    Times are in milliseconds, but the heartbeat is in seconds.
+    Times are in milliseconds, except for the heartbeat, which is in seconds.
     """
 
     host: str | None = None
@@ -47,7 +47,7 @@ class RMQConnectionConfig:
 
     @property
     def address(self) -> str:
-        """Where the broker is, without secrets."""
+        """The broker's address without secrets."""
         if self.uri is None:
             return f"{self.host}:{self.port}{'' if self.virtual_host == '/' else '/' + self.virtual_host}"
         parts = urlsplit(self.uri)
@@ -97,7 +97,7 @@ class RMQConnectionConfig:
 
     @check_arguments
     class Builder:
-        """Builds an RMQConnectionConfig: a host or a URI is needed, the rest has the broker's defaults."""
+        """Builds an RMQConnectionConfig. It needs a host or a URI; the other settings have the broker's defaults."""
 
         def __init__(self) -> None:
             self._chosen: dict[str, Any] = {}
@@ -120,17 +120,17 @@ class RMQConnectionConfig:
             return self._set("password", password)
 
         def set_uri(self, uri: str) -> RMQConnectionConfig.Builder:
-            """An address such as amqp://user:password@host:port/virtual-host."""
+            """Set an address such as amqp://user:password@host:port/virtual-host."""
             if urlsplit(uri).scheme not in ("amqp", "amqps"):
                 raise ValueError("a RabbitMQ URI begins with amqp:// or amqps://")
             return self._set("uri", uri)
 
         def set_topology_recovery_enabled(self, topology_recovery_enabled: bool) -> RMQConnectionConfig.Builder:
-            """Whether the queue is declared again on a new connection."""
+            """Choose whether the queue is declared again on a new connection."""
             return self._set("topology_recovery", topology_recovery_enabled)
 
         def set_requested_heartbeat(self, requested_heartbeat: int) -> RMQConnectionConfig.Builder:
-            """Seconds; 0 turns heartbeats off."""
+            """Set the interval of heartbeats, in seconds; 0 turns them off."""
             return self._set("requested_heartbeat", _not_negative(requested_heartbeat, "heartbeat"))
 
         def set_requested_frame_max(self, requested_frame_max: int) -> RMQConnectionConfig.Builder:
@@ -140,7 +140,10 @@ class RMQConnectionConfig:
             return self._set("requested_channel_max", _not_negative(requested_channel_max, "number of channels"))
 
         def set_network_recovery_interval(self, network_recovery_interval: int) -> RMQConnectionConfig.Builder:
-            """Milliseconds before a lost connection is opened again the first time; later tries wait longer."""
+            """Set the time, in milliseconds, before the first attempt to reopen a lost connection.
+
+            Later attempts wait longer.
+            """
             checked = _not_negative(network_recovery_interval, "network recovery interval")
             return self._set("network_recovery_interval", checked)
 
@@ -148,12 +151,18 @@ class RMQConnectionConfig:
             return self._set("connection_timeout", _not_negative(connection_timeout, "connection timeout"))
 
         def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
-            """Whether a lost connection is opened again; otherwise the job fails, and its restart strategy decides."""
+            """Choose whether a lost connection is opened again.
+
+            If not, the job fails, and its restart strategy decides.
+            """
             return self._set("automatic_recovery", automatic_recovery)
 
         def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:
-            """How many messages the broker may send ahead of their acknowledgement: with checkpoints, the most that can
-            be read between two of them. 0 is no limit, and the default."""
+            """Set the number of messages that the broker may send ahead of their acknowledgement.
+
+            With checkpoints, this many messages at most can be read between two of them. 0, the default, means no
+            limit.
+            """
             return self._set("prefetch_count", _not_negative(prefetch_count, "prefetch count"))
 
         def build(self) -> RMQConnectionConfig:
@@ -181,9 +190,9 @@ def _not_negative(value: int, what: str) -> int:
 
 
 class Link:
-    """One connection with one channel, opened when it is needed and again when it was lost.
+    """One connection with one channel. It is opened on first use, and again after it was lost.
 
-    `prepare` is called with every new channel, and told whether it is the first.
+    `prepare` is called with every new channel, and with True if the queue is to be declared on it.
     """
 
     def __init__(self, config: RMQConnectionConfig, prepare: Callable[[Any, bool], None]) -> None:
@@ -197,7 +206,7 @@ class Link:
         self._retries = Retries(attempts) if delay is None else Retries(attempts, delay / 1000)
 
     def call(self, action: Callable[[], Any], what: str) -> Any:
-        """Do something with an open channel; if the connection gets lost, open another one and do it again."""
+        """Run an action with an open channel. If the connection is lost, open another one and run the action again."""
 
         def attempt() -> Any:
             if self.channel is None:
@@ -224,7 +233,7 @@ class Link:
         self._first = False
 
     def drop(self) -> None:
-        """Close a connection, which may be lost already."""
+        """Close the connection, which may already be lost."""
         connection, self.connection, self.channel = self.connection, None, None
         if connection is not None and connection.is_open:
             try:
@@ -257,7 +266,7 @@ def _parameters(client: Any, config: RMQConnectionConfig) -> Any:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error means that the connection is gone, so that another one may do better."""
+    """Return True if the error means that the connection is gone, so that another one may work."""
     errors = pika().exceptions
     return isinstance(error, (errors.AMQPError, OSError))
 
@@ -266,7 +275,7 @@ _MEANINGS: dict[int, type[ConnectorError]] = {403: AccessDenied, 404: NotFound}
 
 
 def explain_error(error: Exception, config: RMQConnectionConfig) -> ConnectorError | None:
-    """What the broker refused, if trying again would not help."""
+    """Return the reason for the broker's refusal if another attempt would not help; None otherwise."""
     errors = pika().exceptions
     if isinstance(error, (errors.ProbableAuthenticationError, errors.AuthenticationError)):
         who = "the user of the URI" if config.uri else f"user {config.user_name!r}"

@@ -1,8 +1,8 @@
 """RabbitMQ queues as sources and sinks.
 
 RMQSource is exactly once with checkpoints and correlation ids, at least once with checkpoints alone, and at most once
-without: messages are acknowledged when a checkpoint that holds their effects is complete, and one that comes again is
-known by its id. RMQSink is at least once with checkpoints.
+without checkpoints. Messages are acknowledged once a checkpoint that holds their effects is complete. A message that
+comes again is recognised by its id. RMQSink is at least once with checkpoints.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ __all__ = ["RMQConnectionConfig", "RMQSink", "RMQSource"]
 class RMQSource(Source):
     """Reads the messages of a queue.
 
-    One consumer reads, whatever the parallelism: the broker sends a message again to any of them, and only the one that
-    knows its id can drop it. Without correlation ids there may be several `consumers`, which share the messages.
+    By default one consumer reads, whatever the parallelism. With correlation ids there can be only one, because the
+    broker may send a message again to any consumer, and only the one that knows its id can drop it. Without them there
+    may be several `consumers`, which share the messages.
     """
 
     def __init__(
@@ -45,7 +46,10 @@ class RMQSource(Source):
         *,
         consumers: int = 1,
     ) -> None:
-        """`use_correlation_id` says that every message has a correlation id of its own, by which it is known again."""
+        """Read a queue.
+
+        With `use_correlation_id`, every message has a unique correlation id, by which it is recognised.
+        """
         _check(connection_config, queue_name)
         if not isinstance(deserialization_schema, DeserializationSchema):
             raise TypeError(f"RMQSource takes a DeserializationSchema, not {deserialization_schema!r}")
@@ -60,7 +64,7 @@ class RMQSource(Source):
         self.consumers = consumers
 
     def setup_queue(self, channel: Any) -> None:
-        """Called on every new connection: declares a durable queue. Override for another one, or to bind it."""
+        """Declare a durable queue. Called on every new connection. Override it for another queue, or to bind it."""
         channel.queue_declare(self.queue_name, durable=True)
 
     def get_boundedness(self) -> Boundedness:
@@ -79,7 +83,7 @@ class RMQSource(Source):
 class RMQSink(Sink):
     """Publishes every record to a queue: by default as a persistent message to the default exchange.
 
-    Override the methods below to publish somewhere else, with other properties, or only where a queue is bound.
+    Override the methods below to publish elsewhere, with other properties, or only where a queue is bound.
     """
 
     def __init__(
@@ -93,11 +97,14 @@ class RMQSink(Sink):
         self.serialization_schema = serialization_schema
 
     def setup_queue(self, channel: Any) -> None:
-        """Called on every new connection: declares a durable queue. Override for another one, or for an exchange."""
+        """Declare a durable queue.
+
+        Called on every new connection. Override it for another queue, or for an exchange.
+        """
         channel.queue_declare(self.queue_name, durable=True)
 
     def compute_exchange(self, value: Any) -> str:
-        """Return the exchange that gets the record; the default one sends to the queue named by the routing key."""
+        """Return the exchange for the record. The default exchange sends to the queue that the routing key names."""
         return ""
 
     def compute_routing_key(self, value: Any) -> str:
@@ -108,7 +115,7 @@ class RMQSink(Sink):
         return pika().BasicProperties(delivery_mode=2)
 
     def compute_mandatory(self, value: Any) -> bool:
-        """Return whether the job must fail if no queue gets the message, instead of losing it."""
+        """Return True if the job must fail when no queue gets the message. By default such a message is lost."""
         return False
 
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:

@@ -1,4 +1,4 @@
-"""Reads a queue, and acknowledges what it read when a checkpoint holds it."""
+"""Reading a queue, with acknowledgements once a checkpoint holds the messages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from penstock.connectors.rabbitmq.queues import RMQSource
 
 REMEMBERED_SECONDS = 3600.0
-"""How long an id is remembered whose message a new connection may bring again; the broker gives up an old connection
-long before."""
+"""Time, in seconds, to remember the id of a message that a new connection may bring again.
+
+The broker gives up an old connection long before.
+"""
 
 
 @persisted
 @dataclass(frozen=True)
 class Consumer:
-    """A split: one consumer of the queue, and the ids of messages that were processed but may not be acknowledged."""
+    """A split: one consumer of the queue, and the ids of processed messages that may not be acknowledged."""
 
     split_id: str
     ids: tuple[str, ...] = ()
@@ -36,14 +38,14 @@ class _Batch:
     """The messages between two checkpoints."""
 
     last: int = 0
-    """The delivery tag of the last one, in this channel."""
+    """Delivery tag of the last message, in this channel."""
     ids: list[str] = field(default_factory=list)
     checkpoint: int = 0
-    """The one that holds them."""
+    """Id of the checkpoint that holds the messages."""
 
 
 class QueueReader(SourceReader):
-    """Every consumer of one subtask has a connection of its own."""
+    """Reads with the consumers of one subtask, each of which has its own connection."""
 
     waits_in_a_thread = True
 
@@ -83,7 +85,7 @@ class QueueConsumer:
     """Takes messages from a queue in the order in which the broker sends them.
 
     The ids of messages that were read on this connection are in batches, to be acknowledged. Ids from a lost connection
-    are leftovers: the broker will send their messages again, which are then dropped.
+    are leftovers: the broker will send their messages again, and they are dropped then.
     """
 
     def __init__(self, source: RMQSource, context: ReaderContext, split: Consumer) -> None:
@@ -108,7 +110,10 @@ class QueueConsumer:
 
     # --- reading ---
     def _subscribe(self, channel: Any, declare: bool) -> None:
-        """A new connection: what was read on the one before cannot be acknowledged any more, and comes again."""
+        """Start on a new connection.
+
+        Messages that were read on the connection before cannot be acknowledged any more, and come again.
+        """
         self._leftovers.update(dict.fromkeys(self._ids, time.monotonic()))
         self._ids.clear()
         self._arrived.clear()
@@ -159,7 +164,7 @@ class QueueConsumer:
         return next((i for i, value in enumerate(values) if schema.is_end_of_stream(value)), None)
 
     def _receive(self, wait: float) -> None:
-        """Let the client read from its socket; it also sends heartbeats now."""
+        """Let the client read from its socket and send its heartbeats."""
         self._link.connection.process_data_events(time_limit=0)
         if wait and not self._arrived:
             self._link.connection.process_data_events(time_limit=wait)
@@ -189,15 +194,15 @@ class QueueConsumer:
         self._forget()
 
     def _forget(self) -> None:
-        """The broker has long sent again what it was going to."""
+        """Forget ids whose messages the broker would have sent again long ago."""
         deadline = time.monotonic() - REMEMBERED_SECONDS
         for message_id in [name for name, since in self._leftovers.items() if since < deadline]:
             del self._leftovers[message_id]
 
     def acknowledge(self, checkpoint: int) -> None:
-        """The messages up to this checkpoint will never be needed again.
+        """Acknowledge the messages up to this checkpoint, which will never be needed again.
 
-        If the broker cannot be told, it sends them again, and they are known.
+        If the broker cannot be told, it sends them again, and their ids are known.
         """
         covered = [batch for batch in self._waiting if batch.checkpoint <= checkpoint]
         self._waiting = self._waiting[len(covered) :]

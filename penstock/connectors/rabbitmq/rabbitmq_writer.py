@@ -1,4 +1,4 @@
-"""Publishes to RabbitMQ batch by batch, each in a transaction: a lost connection leaves nothing half-published."""
+"""Publishing to RabbitMQ in batches, each in a transaction: a lost connection leaves no batch half-published."""
 
 from __future__ import annotations
 
