@@ -1,1 +1,1 @@
-"""How records become files and messages. Programs import formats from `penstock.datastream.formats`."""
+"""The formats of files and messages. Programs import them from `penstock.datastream.formats`."""

@@ -22,7 +22,7 @@ _COMPRESSIONS = (None, "lz4", "zstd")
 
 
 class ArrowColumnarRowInputFormat(ColumnarFormat):
-    """Arrow files as rows with the columns of a row type; all columns, if none is given."""
+    """Arrow files as rows with the columns of a row type; with all columns if none is given."""
 
     def read_metadata(self, file: IO[bytes]) -> ColumnarFile:
         return _ArrowFile(file)
@@ -38,7 +38,7 @@ class _ArrowFile(ColumnarFile):
             self.schema = self._arrow.schema
 
     def groups(self, start: int, end: int) -> list[int]:
-        """The batches of a piece. Where a batch begins is not told, so they are taken to be of one size."""
+        """Return the batches of a piece. Their positions are unknown, so all batches are taken to be of one size."""
         count, size = self._arrow.num_record_batches, self._size
         return [batch for batch in range(count) if start <= batch * size // count < end]
 

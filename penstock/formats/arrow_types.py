@@ -1,4 +1,4 @@
-"""How the types of rows map to the types of Arrow, in which Parquet and ORC files are read and written."""
+"""The mapping of row types to Arrow types, in which Parquet and ORC files are read and written."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _NANOS = 1_000_000_000
 
 @dataclass(frozen=True, repr=False)
 class SymbolTypeInfo(BasicTypeInfo):
-    """The symbols of an enum: strings, which parquet-avro stores without saying so."""
+    """The symbols of an enum: strings, which parquet-avro stores without marking them as text."""
 
 
 # --- writing ---
 def arrow_type_of(declared: TypeInformation, utc: bool = False) -> ArrowType:
-    """The type in which values are written; times are marked as of UTC if `utc`."""
+    """Return the Arrow type in which values are written. If `utc`, times are marked as being of UTC."""
     arrow = pyarrow()
     for kind, make in _SIMPLE:
         if isinstance(declared, kind):
@@ -60,6 +60,7 @@ def arrow_type_of(declared: TypeInformation, utc: bool = False) -> ArrowType:
 
 
 def names_of(declared: RowTypeInfo | TupleTypeInfo) -> tuple[str, ...]:
+    """Return the names of a row's fields; f0, f1, … for a tuple."""
     if isinstance(declared, RowTypeInfo):
         return tuple(declared.get_field_names())
     return tuple(f"f{index}" for index in range(declared.get_arity()))
@@ -82,7 +83,7 @@ _SIMPLE: tuple[tuple[type, Callable[[Any, Any, bool], ArrowType]], ...] = (
 
 
 def to_arrow(declared: TypeInformation) -> Convert | None:
-    """What must be done to a value before Arrow takes it; None if nothing."""
+    """Return the function that converts a value for Arrow; None if no conversion is needed."""
     if isinstance(declared, InstantTypeInfo):
         return lambda value: value.seconds * _NANOS + value.nanos
     if isinstance(declared, TimestampTypeInfo):
@@ -116,13 +117,13 @@ def _around_none(convert: Convert | None) -> Convert:
 
 
 def converted(values: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
-    """A column with every value but None converted."""
+    """Convert every value of a column except None."""
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
 # --- reading ---
 def from_arrow(declared: TypeInformation) -> Convert | None:
-    """What must be done to a value that `values_as` gives; None if nothing."""
+    """Return the function that converts a value from `values_as`; None if no conversion is needed."""
     if isinstance(declared, BasicTypeInfo):
         return _basic_from_arrow(declared)
     if isinstance(declared, MapTypeInfo):
@@ -154,7 +155,7 @@ def _record_from_arrow(declared: RowTypeInfo | TupleTypeInfo) -> Convert:
 
 
 def readable_as(found: ArrowType, wanted: TypeInformation, column: str) -> ArrowType:
-    """The type to which a column of a file is cast before its values are taken, so that none of them loses anything."""
+    """Return the type to which a column of a file is cast before its values are taken. No value loses anything."""
     arrow = pyarrow()
     kinds = arrow.types
     if kinds.is_dictionary(found):
@@ -240,20 +241,20 @@ def _input_type(arrow: Any, found: ArrowType, wanted: TypeInformation) -> ArrowT
 
 
 def values_as(column: Any, cast: ArrowType) -> list[Any]:
-    """The values of a column of a file, cast to what `readable_as` said. Moments become nanoseconds."""
+    """Return the values of a column, cast to the type from `readable_as`. Moments become nanoseconds."""
     numbers, column = _with_moments_as_numbers(cast), cast_as(column, cast)
     return list((column if numbers is cast else column.cast(numbers)).to_pylist())
 
 
 def cast_as(column: Any, cast: ArrowType) -> Any:
-    """A column of a file, cast to what `readable_as` said."""
+    """Cast a column of a file to the type from `readable_as`."""
     if column.type == cast:
         return column
     return column.cast(cast, safe=_with_moments_as_numbers(cast) is not cast)  # only fractions of µs may be lost
 
 
 def _with_moments_as_numbers(cast: ArrowType) -> ArrowType:
-    """The same type with all of its timestamps of nanoseconds replaced; the very same object if it has none."""
+    """Return the type with its timestamps of nanoseconds replaced by numbers; the same object if it has none."""
     arrow = pyarrow()
     kinds = arrow.types
     if kinds.is_timestamp(cast):
@@ -271,7 +272,7 @@ def _with_moments_as_numbers(cast: ArrowType) -> ArrowType:
 
 
 def type_from(found: ArrowType, column: str) -> TypeInformation:
-    """The type of a column of which nothing is known but what the file says."""
+    """Return the type of a column of which only the file's schema is known."""
     kinds = pyarrow().types
     if kinds.is_dictionary(found):
         return type_from(found.value_type, column)
@@ -315,12 +316,12 @@ _CANDIDATES: tuple[TypeInformation, ...] = (
 
 
 def holds_times(declared: TypeInformation) -> bool:
-    """Whether a type has a time of day in it."""
+    """Return True if a type contains a time of day."""
     return holds(declared, TimeTypeInfo)
 
 
 def holds(declared: TypeInformation, kind: type[TypeInformation]) -> bool:
-    """Whether a type is of a kind, or has one of that kind in it."""
+    """Return True if a type is of a kind, or contains one of that kind."""
     parts: list[Any] = [getattr(declared, name, None) for name in ("elem_type", "key_type", "value_type")]
     parts.extend(getattr(declared, "field_types", ()))
     return isinstance(declared, kind) or any(holds(part, kind) for part in parts if isinstance(part, TypeInformation))

@@ -1,4 +1,4 @@
-"""Rows that were read as a record batch of Arrow, and stay one until somebody looks at them."""
+"""Rows that were read as a record batch of Arrow. They stay a batch until a row is needed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class BatchOfRows(Sequence[Row]):
     """The rows of a batch."""
 
     timestamps: Sequence[int | None] | None = None
-    """The event times of the rows, for who writes them."""
+    """Event times of the rows, for writers."""
 
     def __init__(self, batch: RecordBatch, rows: Callable[[], list[Row]] | None = None) -> None:
-        """`rows` makes them; without it they are what the types of the columns say."""
+        """Take `rows`, a function that makes the rows. Without it, the types of the columns determine them."""
         self.batch = batch
         self._rows = rows
 
@@ -36,7 +36,7 @@ class BatchOfRows(Sequence[Row]):
     @overload
     def __getitem__(self, index: slice) -> BatchOfRows: ...
     def __getitem__(self, index: int | slice) -> Row | BatchOfRows:
-        """A row, or neighbouring rows, which are not copied."""
+        """Return a row, or neighbouring rows, which are not copied."""
         if isinstance(index, slice):
             begin, end, _ = index.indices(len(self))
             rows = None if self._rows is None else lambda: self.rows()[begin:end]
@@ -44,7 +44,7 @@ class BatchOfRows(Sequence[Row]):
         return self.rows()[index]
 
     def rows(self) -> list[Row]:
-        """All of them."""
+        """Return all rows."""
         from penstock.formats.columnar import Projection
 
         if self._rows is not None:
@@ -53,7 +53,7 @@ class BatchOfRows(Sequence[Row]):
 
 
 class GatheredRows(BatchOfRows):
-    """Rows whose fields have been gathered in lists. The batch is made only if somebody wants it, and so are Rows."""
+    """Rows whose fields have been gathered in lists. The batch and the Rows are made only on demand."""
 
     def __init__(self, row_type: RowTypeInfo, columns: Sequence[Sequence[Any]]) -> None:
         self.row_type = row_type

@@ -1,4 +1,4 @@
-"""Reads files that are made of blocks of records: row groups of Parquet, stripes of ORC, blocks of Avro."""
+"""Files that consist of blocks of records: row groups of Parquet, stripes of ORC, blocks of Avro."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from penstock.formats.contracts import FormatReader
 
 Block = tuple[int, Iterator[Sequence[Any]]]
-"""A number that tells a block from the others of its file, and the records of the block in batches."""
+"""Number of a block, unique in its file, and the block's records in batches."""
 
 
 class BlocksReader(FormatReader):
-    """Reads blocks one after the other; a position is (the number of a block, how many of its records were read)."""
+    """Reads blocks one after the other.
+
+    A position is (the number of a block, the number of its records that were read).
+    """
 
     def __init__(self, blocks: Iterator[Block], position: tuple[int, int]) -> None:
-        """`blocks` begins with the block of the position; without such a block, there is nothing to read."""
+        """Read `blocks`, which begin with the block of the position. Without such a block, there is nothing to read."""
         self._blocks = blocks
         self._batches: Iterator[Sequence[Any]] = iter(())
         self._block, self._taken = position

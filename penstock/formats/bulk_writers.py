@@ -1,4 +1,4 @@
-"""What writers of bulk formats have in common: a factory for any of them, and a writer of lines of text."""
+"""Parts of the writers of bulk formats: a factory for any of them, and a writer of lines of text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LinesWriter(BulkWriter):
     """Writes elements as lines in UTF-8, many at a time."""
 
     def __init__(self, stream: IO[bytes], lines: Callable[[list[Any]], Iterable[str]], line_end: str = "\n") -> None:
-        """`lines` makes the lines of some elements, without their ends."""
+        """Take `lines`, a function that makes the lines of some elements, without their ends."""
         self._stream = stream
         self._lines = lines
         self._line_end = line_end

@@ -1,4 +1,4 @@
-"""What Parquet and ORC have in common: files of groups of rows, read and written as batches of Arrow."""
+"""The common part of Parquet and ORC: files of groups of rows, read and written as batches of Arrow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GROUP_BYTES = 32 << 20
 
 
 def check_row_type(row_type: Any) -> RowTypeInfo:
-    """The type of rows that a columnar file can hold."""
+    """Return the row type, or raise if a columnar file cannot hold such rows."""
     checked = required_row_type(row_type)
     if not checked.field_types:
         raise ValueError("a columnar file needs at least one column")
@@ -45,7 +45,7 @@ def check_row_type(row_type: Any) -> RowTypeInfo:
 
 # --- reading ---
 class Projection:
-    """Which columns of a file are read, and as what."""
+    """The columns of a file that are read, with their types."""
 
     def __init__(self, schema: Any, row_type: RowTypeInfo | None, case_sensitive: bool = True) -> None:
         declared = row_type or type_of_file(schema)
@@ -65,14 +65,14 @@ class Projection:
         self._schema = self._schema_of_batches(schema, declared)
 
     def _schema_of_batches(self, schema: Any, declared: RowTypeInfo) -> Any | None:
-        """The schema of batches whose rows are those of `rows`; None if the types of Arrow do not say enough."""
+        """Return the schema of batches that hold the same as `rows`; None if Arrow's types cannot express it."""
         said = zip(self.columns, declared.field_types, self._casts, strict=True)
         if not all(_says_all(schema.field(name).type, wanted, cast) for name, wanted, cast in said):
             return None
         return pyarrow().schema(list(zip(self._names, self._casts, strict=True)))
 
     def records(self, batch: Any) -> Sequence[Row]:
-        """The same rows as `rows`, left in a batch if that is possible."""
+        """Return the same rows as `rows`, as a batch if that is possible."""
         return self.rows(batch) if self._schema is None else BatchOfRows(self._fit(batch, self._schema))
 
     def _fit(self, batch: Any, schema: Any) -> Any:
@@ -80,7 +80,7 @@ class Projection:
         return pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
 
     def rows(self, batch: Any) -> list[Row]:
-        """The rows of a batch that has the columns in `columns`."""
+        """Return the rows of a batch that has the columns in `columns`."""
         columns = [
             converted(values_as(batch.column(name), cast), convert)
             for name, cast, convert in zip(self.columns, self._casts, self._converts, strict=True)
@@ -89,7 +89,7 @@ class Projection:
 
 
 def _says_all(found: Any, wanted: TypeInformation, cast: Any) -> bool:
-    """Whether values read by the type of their column alone are what values of the wanted type would be."""
+    """Return True if values read by their column's type alone equal values of the wanted type."""
     try:
         said = type_from(cast, "")
     except SchemaMismatch:
@@ -99,7 +99,7 @@ def _says_all(found: Any, wanted: TypeInformation, cast: Any) -> bool:
 
 
 def type_of_file(schema: Any) -> RowTypeInfo:
-    """The type of rows of which nothing is known but a schema."""
+    """Return the type of rows of which only a schema is known."""
     return Types.ROW_NAMED(schema.names, [type_from(field.type, field.name) for field in schema])
 
 
@@ -114,20 +114,20 @@ def _fields_by_name(schema: Any, case_sensitive: bool) -> dict[str, Any]:
 
 
 class ColumnarFile(ABC):
-    """A file whose metadata has been read. Its groups of rows have numbers, from 0 on."""
+    """A file whose metadata has been read. Its groups of rows are numbered from 0."""
 
     schema: Any
 
     @abstractmethod
     def groups(self, start: int, end: int) -> list[int]:
-        """The groups that belong to the piece of the file between two bytes."""
+        """Return the groups that belong to the piece of the file between two bytes."""
 
     @abstractmethod
     def batches(self, group: int, columns: list[str], most: int) -> Iterator[Any]:
-        """Some columns of a group, as Arrow batches with at most this many rows."""
+        """Return some columns of a group, as Arrow batches with at most this many rows."""
 
     def reader(self, projection: Projection, groups: list[int], position: Any, batch_size: int) -> FormatReader:
-        """Reads the rows of some groups; a position is (the group, how many of its rows were read)."""
+        """Return a reader of some groups. A position is (the group, the number of its rows that were read)."""
         first, taken = (groups[0] if groups else 0, 0) if position is None else position
         blocks = ((group, self._records(group, projection, batch_size)) for group in groups if group >= first)
         return BlocksReader(blocks, (first, taken))
@@ -138,9 +138,9 @@ class ColumnarFile(ABC):
 
 @dataclass(frozen=True)
 class ColumnarFormat(BulkFormat):
-    """Files as rows with the columns of a row type; all columns, if none is given.
+    """Files as rows with the columns of a row type; with all columns if none is given.
 
-    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and change nothing: there is no Hadoop, and no
+    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and have no effect: there is no Hadoop, and no
     time is ever converted to a local zone.
     """
 
@@ -196,7 +196,10 @@ class ColumnarWriter(BulkWriter):
             self._make_batch()
 
     def add_batch(self, batch: Any) -> bool:
-        """Columns of the declared names that hold what the declared types say; of others the rows are looked at."""
+        """Take a batch if its columns have the declared names and fit the declared types.
+
+        Otherwise its rows are added.
+        """
         fitted = self._fit(batch)
         if fitted is None:
             return False
@@ -251,12 +254,13 @@ class ColumnarWriter(BulkWriter):
 
 
 def _cast_to_field(column: Any, declared: TypeInformation, field: Any) -> Any:
-    """A column in the form in which the values of its rows would be written."""
+    """Cast a column to the form in which the values of its rows would be written."""
     if holds(declared, DecimalTypeInfo) and column.type != field.type:
         raise SchemaMismatch(f"column '{field.name}': decimals are rounded one by one")
     return cast_as(column, readable_as(column.type, declared, field.name)).cast(field.type)
 
 
 def schema_of(row_type: RowTypeInfo, utc: bool = False) -> Any:
+    """Return the Arrow schema of a row type. If `utc`, times are marked as being of UTC."""
     fields = zip(row_type.get_field_names(), row_type.field_types, strict=True)
     return pyarrow().schema([(name, arrow_type_of(declared, utc)) for name, declared in fields])

@@ -1,4 +1,4 @@
-"""How the bytes of a file become records: what a FileSource asks of a format."""
+"""The interface between file formats and a FileSource: how bytes become records."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import IO, Any
 from penstock.common.typeinfo import TypeInformation
 
 Reject = Callable[[Any, Exception, str], None]
-"""Called with a record that cannot be decoded, the error, and where it is; it raises, or lets the record be skipped."""
+"""Called with a record that cannot be decoded, the error, and the record's place.
+
+It raises, or lets the record be skipped.
+"""
 
 
 class FormatReader(ABC):
     """Reads the records of one piece of a file."""
 
     finished = False
-    """Becomes true with the last record."""
+    """True once the last record has been read."""
 
     @abstractmethod
     def read(self, most: int) -> Sequence[Any]:
-        """Return the next records, at most `most` of them; none only if there are no more, or all were rejected.
+        """Return the next records, at most `most`; none only at the end, or if all of them were rejected.
 
         They are a list, or a `BatchOfRows` if the format is columnar.
         """
@@ -37,11 +40,11 @@ class FileFormat(ABC):
     """A format as plain data."""
 
     splittable = False
-    """Whether a file may be read in pieces: a record then belongs to the piece in which its first byte lies."""
+    """True if a file may be read in pieces. A record then belongs to the piece in which its first byte lies."""
 
     @abstractmethod
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
-        """Read the bytes from `start` to `end` of a file, from the beginning if `position` is None."""
+        """Read the bytes from `start` to `end` of a file; from the beginning if `position` is None."""
 
     def get_produced_type(self) -> TypeInformation | None:
         return None
@@ -52,7 +55,7 @@ class StreamFormat(FileFormat):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """One record a line, without its line end."""
+        """Read each line as one record, without its line end."""
         from penstock.formats.text_files import TextLineFormat
 
         return TextLineFormat(charset_name)

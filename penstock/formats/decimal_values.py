@@ -22,7 +22,10 @@ AnyType = TypeVar("AnyType", bound=TypeInformation)
 
 
 def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N802
-    """Decimals of at most `precision` digits, `scale` of them after the point: PyFlink's `DataTypes.DECIMAL`."""
+    """Return the type of decimals with at most `precision` digits, `scale` of them after the point.
+
+    It is PyFlink's `DataTypes.DECIMAL`.
+    """
     if not 1 <= precision <= MOST_DIGITS:
         raise ValueError(f"the precision of a decimal must be between 1 and {MOST_DIGITS}, but is {precision}")
     if not 0 <= scale <= precision:
@@ -34,14 +37,17 @@ def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N8
 class DecimalTypeInfo(BigDecimalTypeInfo):
     """A Decimal with exactly `scale` digits after the point, made by `DECIMAL`.
 
-    As in Flink, others are rounded, half away from zero, and a number that has too many digits then becomes None.
+    As in Flink, other decimals are rounded, half away from zero. A number that has too many digits then becomes None.
     """
 
     precision: int
     scale: int
 
     def round_value(self, value: Decimal) -> Decimal | None:
-        """The value in the form of this type. Raises ValueError for one that is not a number."""
+        """Return the value in the form of this type; None if it has too many digits.
+
+        Raise ValueError for NaN and infinities.
+        """
         if not value.is_finite():
             raise ValueError(f"{value} is not a number")
         if value and value.adjusted() >= MOST_DIGITS:
@@ -56,12 +62,15 @@ class DecimalTypeInfo(BigDecimalTypeInfo):
 
 
 def without_zeros(value: Decimal) -> str:
-    """A decimal as Flink writes it into CSV: without zeros at its end, even those in front of the point (1E+2)."""
+    """Write a decimal as Flink does in CSV: without zeros at its end, even those before the point (1E+2)."""
     return str(value.normalize(_EXACT))
 
 
 def stream_type_of(declared: AnyType) -> AnyType:
-    """The type of a stream of values that were read as a type; there, as in PyFlink, every decimal is a BIG_DEC."""
+    """Return the type of a stream of values that were read as a type.
+
+    As in PyFlink, every decimal is a BIG_DEC there.
+    """
     return _plain(declared)  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""Tells trouble with a file system from broken bytes; the libraries that read files report both alike."""
+"""The distinction between trouble with a file system and broken bytes, which libraries report alike."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from penstock.errors import PenstockError, UndecodableRecord
 
 
 def describe(error: Exception) -> str:
+    """Return the message of an error, or its class if it has no message."""
     return str(error) or type(error).__name__
 
 
 class WatchedFile:
-    """A file that remembers what went wrong when it was read."""
+    """A file that remembers its last error."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -32,7 +33,10 @@ class WatchedFile:
 
     @contextmanager
     def undecodable(self, what: str) -> Iterator[None]:
-        """Raise what the file raised, if it did, and what the library says about the bytes as UndecodableRecord."""
+        """Raise the file's own error, if there was one.
+
+        Raise the library's error about the bytes as UndecodableRecord.
+        """
         try:
             yield
         except PenstockError:

@@ -1,4 +1,4 @@
-"""Lines of a piece of a file, read in large blocks, with the exact byte at which each begins."""
+"""The lines of a piece of a file, read in large blocks, with the exact byte at which each line begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEARCH_BYTES = 1 << 16
 
 
 class Lines:
-    """The lines whose first byte lies between `start` and `end`; they end with a line feed, or with the file."""
+    """The lines whose first byte lies between `start` and `end`. They end with a line feed, or with the file."""
 
     def __init__(self, file: IO[bytes], start: int, end: int, position: int | None = None) -> None:
         self._file = file
@@ -27,7 +27,7 @@ class Lines:
         file.seek(self.at)
 
     def _first_line(self, start: int) -> int:
-        """Where the first line at or after `start` begins: at `start`, if a line ends right before it."""
+        """Return the position of the first line at or after `start`: `start` itself if a line ends right before it."""
         if start == 0:
             return 0
         self._file.seek(start - 1)
@@ -40,7 +40,7 @@ class Lines:
         return max(searched, self._end)
 
     def take(self, most: int) -> list[bytes]:
-        """The next lines without their line feed; none at the end."""
+        """Return the next lines without their line feed; an empty list at the end."""
         if not self.more():
             return []
         lines = self._ready[self._taken : self._taken + most]
@@ -49,7 +49,7 @@ class Lines:
         return lines
 
     def more(self) -> bool:
-        """Whether there is another line."""
+        """Return True if there is another line."""
         if self._taken >= len(self._ready):
             self._ready, self._taken = self._next_lines(), 0
         return bool(self._ready)
@@ -72,7 +72,7 @@ class Lines:
         return [b"".join(parts) + self._rest_of_line()] if parts else []
 
     def _rest_of_line(self) -> bytes:
-        """The rest, after the end, of a line that began before it."""
+        """Return the part behind `end` of a line that began before it."""
         parts: list[bytes] = []
         while block := self._file.read(_SEARCH_BYTES):
             head, line_feed, _ = block.partition(b"\n")
@@ -83,7 +83,7 @@ class Lines:
 
 
 class LinesReader(FormatReader):
-    """Reads records that begin with a line; a position is the byte at which the next record begins."""
+    """Reads records that begin with a line. A position is the byte at which the next record begins."""
 
     def __init__(self, lines: Lines, reject: Reject) -> None:
         self._lines = lines
@@ -103,15 +103,15 @@ class LinesReader(FormatReader):
 
     @abstractmethod
     def decode_all(self, lines: list[bytes], begin: int) -> Sequence[Any]:
-        """The records of some lines, the first of which begins at byte `begin`.
+        """Decode the records of some lines, the first of which begins at byte `begin`.
 
-        A record that continues after these lines takes more of them from `_lines`.
+        A record that continues after these lines takes more lines from `_lines`.
         """
 
     def decode_one_by_one(
         self, lines: list[bytes], begin: int, decode: Callable[[bytes], Iterable[Any]]
     ) -> Iterator[Any]:
-        """The records that a function makes of each line; a line with which it fails is rejected."""
+        """Yield the records that a function makes of each line. Lines on which it fails are rejected."""
         for index, line in enumerate(lines):
             try:
                 yield from decode(line)
@@ -119,14 +119,14 @@ class LinesReader(FormatReader):
                 self.reject(lines, (index, index + 1), begin, error)
 
     def reject(self, lines: list[bytes], record: tuple[int, int], begin: int, error: Exception) -> None:
-        """Reject the record that is in some of the lines: from the first number on, up to the second."""
+        """Reject the record in the lines from the first number on, up to the second."""
         first, end = record
         at = begin + sum(map(len, lines[:first])) + first
         self._reject(b"\n".join(lines[first:end]).removesuffix(b"\r"), error, f"line at byte {at}")
 
 
 def decode_lines(lines: list[bytes], charset: str) -> list[str]:
-    """Lines as text, without the carriage return that a line end may have; raises if one cannot be decoded."""
+    """Decode lines, without the carriage return at a line end. Raise if one of them cannot be decoded."""
     text = b"\n".join(lines).decode(charset)
     if "\r" in text:
         text = f"{text}\n".replace("\r\n", "\n")[:-1]
@@ -134,6 +134,7 @@ def decode_lines(lines: list[bytes], charset: str) -> list[str]:
 
 
 def decode_line(line: bytes, charset: str) -> str:
+    """Decode one line, without a carriage return at its end."""
     try:
         return line.removesuffix(b"\r").decode(charset)
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The libraries that formats need, imported at first use."""
+"""The libraries that formats need. They are imported at first use."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from penstock.base.libraries import optional_library
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
+    """Import pyarrow or one of its modules."""
     return optional_library(module, "Parquet and ORC files need pyarrow", "files")
 
 
 def pandas() -> Any:
+    """Import pandas."""
     return optional_library("pandas", "functions of DataFrames need pandas", "table")
 
 
 def fastavro() -> Any:
+    """Import fastavro."""
     return optional_library("fastavro", "Avro needs fastavro", "avro")
 
 
 @cache
 def has_arrow() -> bool:
-    """Whether there is what columns need."""
+    """Return True if the libraries for columns are installed."""
     return all(find_spec(name) is not None for name in ("pyarrow", "numpy"))

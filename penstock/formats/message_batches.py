@@ -1,4 +1,4 @@
-"""Many messages read at once: what a schema makes of them one by one, in less time, as columns if that is possible."""
+"""Reading many messages at once, as columns if possible: faster than one by one, with the same result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows, RecordBatc
 from penstock.formats.format_libraries import has_arrow
 
 LEAST_TOGETHER = 6
-"""Fewer messages are read one by one."""
+"""Least number of messages that are read together."""
 LEAST_COLUMNS = 100
-"""Fewer messages become rows: what works on columns costs about the same for one row and for a hundred."""
+"""Least number of messages that become columns. Work on columns costs about the same for one row and for a hundred."""
 LEAST_BATCH = 200
-"""Fewer messages are not read as a record batch: that takes tens of calls, each of which costs what many values do."""
+"""Least number of messages that are read as a record batch. That takes tens of calls, each as costly as many values."""
 MOST_SKIPPED = 64
 
 
@@ -25,11 +25,11 @@ class ReadsTogether:
     """A deserialization schema that can read many messages at once, with the same result as one by one."""
 
     def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
-        """The fields of the messages' rows, as lists; None if the messages must be looked at one by one."""
+        """Return the fields of the messages' rows, as lists; None if the messages must be read one by one."""
         return None
 
     def read_batch(self, messages: list[bytes]) -> RecordBatch | None:
-        """The rows of the messages as a record batch; None if the messages must be looked at in another way."""
+        """Return the rows of the messages as a record batch; None if the messages must be read in another way."""
         return None
 
 
@@ -37,24 +37,33 @@ class WritesTogether:
     """A serialization schema that can write many rows at once, with the same result as one by one."""
 
     def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
-        """A message for each row of a batch; None if the rows must be looked at."""
+        """Return a message for each row of a batch; None if the rows must be written one by one."""
         return None
 
 
 def writes_together(schema: Any) -> bool:
-    """Whether a schema writes many rows as it writes one."""
+    """Return True if a schema can write many rows together.
+
+    A class that overrides only `serialize` might write one row differently.
+    """
     own = next((kind for kind in type(schema).__mro__ if "serialize" in vars(kind)), None)
     return own is not None and "write_batch" in vars(own)
 
 
 def reads_together(schema: Any) -> bool:
-    """Whether a schema reads many messages as it reads one: a class with its own way to read one might not."""
+    """Return True if a schema can read many messages together.
+
+    A class that overrides only `deserialize` might read one message differently.
+    """
     own = next((kind for kind in type(schema).__mro__ if "deserialize" in vars(kind)), None)
     return own is not None and any(name in vars(own) for name in ("read_columns", "read_batch"))
 
 
 class Trying:
-    """Whether to try a fast way that fails for some messages: after each failure it rests for longer."""
+    """Decides whether to try a fast way that fails for some messages.
+
+    After each failure in a row, it pauses for longer.
+    """
 
     def __init__(self) -> None:
         self._skip = 0
@@ -74,7 +83,7 @@ class Trying:
 
 
 class MessagesTogether:
-    """Reads messages as the rows that a schema makes of them."""
+    """Reads messages together as the rows that a schema makes of them."""
 
     def __init__(self, schema: Any) -> None:
         self._schema: ReadsTogether = schema
@@ -85,12 +94,12 @@ class MessagesTogether:
 
     @staticmethod
     def of(schema: Any) -> MessagesTogether | None:
-        """None if the schema reads only one message at a time."""
+        """Return a reader for a schema; None if the schema reads only one message at a time."""
         declared = schema.get_produced_type() if reads_together(schema) else None
         return MessagesTogether(schema) if isinstance(declared, RowTypeInfo) and declared.field_types else None
 
     def rows(self, messages: list[bytes]) -> Sequence[Row] | None:
-        """A row for each message; None if the messages must be looked at one by one."""
+        """Return a row for each message; None if the messages must be read one by one."""
         if len(messages) < LEAST_TOGETHER or not self._trying.is_worth_it():
             return None
         found = self._read(messages)
@@ -109,12 +118,12 @@ class MessagesTogether:
 
 
 class Gathering:
-    """Makes rows of fields that were read as lists. If there are many, they wait until somebody wants rows."""
+    """Makes rows from fields that were read as lists. Many rows are made only on demand."""
 
     def __init__(self, row_type: RowTypeInfo) -> None:
         self._row_type = row_type
         self._names = tuple(row_type.get_field_names())
-        # Times of day that are read one by one may have a zone, of which columns know nothing.
+        # Times of day that are read one by one may have a zone, which columns cannot hold.
         self._waits = has_arrow() and bool(self._names) and says_all(row_type) and not holds_times(row_type)
 
     def rows(self, columns: Sequence[Sequence[Any]]) -> Sequence[Row]:
@@ -124,13 +133,14 @@ class Gathering:
 
 
 def holds_times(row_type: RowTypeInfo) -> bool:
+    """Return True if a type contains a time of day."""
     from penstock.formats import arrow_types
 
     return arrow_types.holds_times(row_type)
 
 
 def schema_of_batches(row_type: RowTypeInfo) -> Any | None:
-    """The schema of batches that hold just what rows of a type do; None if there is none."""
+    """Return the schema of batches that hold exactly the rows of a type; None if there is none."""
     if not has_arrow() or not row_type.field_types or not says_all(row_type):
         return None
     from penstock.formats.columnar import schema_of
@@ -139,7 +149,7 @@ def schema_of_batches(row_type: RowTypeInfo) -> Any | None:
 
 
 def says_all(row_type: RowTypeInfo) -> bool:
-    """Whether columns of Arrow say as much as values of the type do."""
+    """Return True if columns of Arrow express everything that values of the type do."""
     from penstock.formats.arrow_types import arrow_type_of, holds, type_from
 
     if holds(row_type, BigDecimalTypeInfo):

@@ -35,7 +35,7 @@ _STRIPE_BYTES = 64 << 20
 
 
 class OrcColumnarRowInputFormat(ColumnarFormat):
-    """ORC files as rows with the columns of a row type; all columns, if none is given."""
+    """ORC files as rows with the columns of a row type; with all columns if none is given."""
 
     def check_type(self, row_type: RowTypeInfo) -> None:
         _check(row_type)
@@ -59,7 +59,7 @@ class _OrcFile(ColumnarFile):
             self.schema = self._orc.schema
 
     def groups(self, start: int, end: int) -> list[int]:
-        """The stripes of a piece. Where a stripe begins is not told, so they are taken to be of one size."""
+        """Return the stripes of a piece. Their positions are unknown, so all stripes are taken to be of one size."""
         count, size = self._orc.nstripes, self._orc.file_length
         return [stripe for stripe in range(count) if start <= stripe * size // count < end]
 
@@ -76,7 +76,7 @@ class OrcBulkWriters:
     def for_row_type(
         row_type: RowTypeInfo, writer_properties: Any = None, hadoop_config: Any = None
     ) -> BulkWriterFactory:
-        """Write rows of a type. Of the writer properties, `orc.compress` and `orc.stripe.size` are understood."""
+        """Write rows of a type. The writer properties `orc.compress` and `orc.stripe.size` have an effect."""
         properties = _properties(writer_properties)
         compression = _compression(properties.get("orc.compress", "ZLIB"))
         stripe_bytes = int(properties.get("orc.stripe.size", _STRIPE_BYTES))
@@ -103,7 +103,10 @@ class _OrcWriter(ColumnarWriter):
         self._empty = True
 
     def add_batch(self, batch: Any) -> bool:
-        """Arrow writes slices of rows within rows as if they were whole, so that they are copied first."""
+        """Take a batch.
+
+        Slices of nested rows are copied first, because Arrow would write them as if they were whole.
+        """
         nested = any(map(pyarrow().types.is_nested, batch.schema.types))
         return super().add_batch(batch.take(pyarrow().array(range(batch.num_rows))) if nested else batch)
 
@@ -132,7 +135,7 @@ def _refuse_what_would_be_lost(table: Any) -> None:
 
 
 def _has_null_row(array: Any, inside: bool) -> bool:
-    """Whether a row is null that is `inside` another, directly or in a list or map."""
+    """Return True if a null row is `inside` another row, directly or in a list or map."""
     kinds = pyarrow().types
     if kinds.is_struct(array.type):
         if inside and array.null_count:
@@ -148,7 +151,7 @@ def _has_null_row(array: Any, inside: bool) -> bool:
 
 @cache
 def _loses_values() -> bool:
-    """Tried out, since this is a fault that versions to come may not have."""
+    """Find out by a trial, because later versions may not have this fault."""
     arrow, orc, file = pyarrow(), pyarrow("pyarrow.orc"), BytesIO()
     table = arrow.table({"outer": [{"inner": None}, {"inner": {"value": "there"}}]})
     orc.write_table(table, file)

@@ -1,7 +1,7 @@
-"""Columns of Arrow as those of pandas, the same in every version of pandas.
+"""Columns of Arrow as columns of pandas, the same in every version of pandas.
 
-pandas 3 has a type of its own for texts, in which NULL is NaN. Functions of users get Python strings and None instead,
-in columns of the type object, as pandas 2 and PyFlink give them.
+pandas 3 has its own type for texts, in which NULL is NaN. Functions of users get Python strings and None instead, in
+columns of the type object, as pandas 2 and PyFlink give them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def series_of(column: Any) -> pd.Series[Any]:
-    """An array as a Series."""
+    """Convert an array to a Series."""
     series: pd.Series[Any] = column.to_pandas()
     return _texts(column) if _is_text(column.type) and not _holds_objects(series.dtype) else series
 
 
 def data_frame_of(batch: Any) -> pd.DataFrame:
-    """A record batch or a table as a DataFrame."""
+    """Convert a record batch or a table to a DataFrame."""
     frame: pd.DataFrame = batch.to_pandas()
     for place, kind in enumerate(batch.schema.types):
         if _is_text(kind) and not _holds_objects(frame.dtypes.iloc[place]):

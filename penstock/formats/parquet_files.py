@@ -41,9 +41,9 @@ _BATCH_RECORDS = 2048
 
 
 class ParquetColumnarRowInputFormat(ColumnarFormat):
-    """Parquet files as rows with the columns of a row type; all columns, if none is given.
+    """Parquet files as rows with the columns of a row type; with all columns if none is given.
 
-    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and change nothing: there is no Hadoop, and no
+    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and have no effect: there is no Hadoop, and no
     time is ever converted to a local zone.
     """
 
@@ -59,7 +59,7 @@ class _ParquetFile(ColumnarFile):
             self.schema = self._parquet.schema_arrow
 
     def groups(self, start: int, end: int) -> list[int]:
-        """The groups of rows that begin between two bytes of the file."""
+        """Return the groups of rows that begin between two bytes of the file."""
         metadata = self._parquet.metadata
         groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
         return [index for index, group in enumerate(groups) if start <= _first_byte(group) < end]
@@ -156,7 +156,7 @@ class AvroParquetWriters:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Write dicts with the fields of a schema; a field that is missing is None."""
+        """Write dicts with the fields of a schema. A missing field is None."""
         return WriterFactory(_GenericRecordWriter, (_in_columns(schema),))
 
 

@@ -1,4 +1,4 @@
-"""Text files, one record a line."""
+"""Text files with one record in each line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _TextLinesReader(LinesReader):
 
 
 class _WholeTextReader(FormatReader):
-    """Reads a file from its beginning; a position is the number of lines that were read."""
+    """Reads a file from its beginning. A position is the number of lines that were read."""
 
     def __init__(self, file: IO[bytes], done: int, charset: str) -> None:
         file.seek(0)

@@ -1,4 +1,4 @@
-"""The bytes of many messages at once: numbers and texts at the places where they begin, and the other way round."""
+"""The bytes of many messages at once: reading numbers and texts at given positions, and writing them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Run = tuple[Bytes, Places]
-"""Some bytes of all messages, one message after the other, and how many of them each message has."""
+"""Some bytes of all messages, one message after the other, and the number of bytes of each message."""
 
 
 class Misfit(Exception):
-    """Some message must be looked at by itself."""
+    """Tells that some message must be read by itself."""
 
 
 # --- reading ---
@@ -32,7 +32,7 @@ class Input:
         return self.data[at]
 
     def longs(self, at: Places, end: Places) -> tuple[Places, Places]:
-        """Numbers of variable length, and where they end."""
+        """Read numbers of variable length. Return them and the positions of their ends."""
         lowest = self.bytes_at(at, end)
         found = (lowest & 0x7F).astype(np.uint64)
         behind = at + 1
@@ -48,7 +48,7 @@ class Input:
         return (found >> np.uint64(1)).astype(np.int64) ^ negative, behind
 
     def wide(self, at: Places, end: Places, kind: str) -> tuple[Any, Places]:
-        """Numbers of a fixed width."""
+        """Read numbers of a fixed width. Return them and the positions of their ends."""
         width = np.dtype(kind).itemsize
         behind = at + width
         if (behind > end).any():
@@ -56,7 +56,7 @@ class Input:
         return self.data[at[:, None] + np.arange(width)].view(kind).reshape(-1), behind
 
     def runs(self, at: Places, lengths: Places, end: Places) -> tuple[pa.Buffer, pa.Buffer, Places]:
-        """Bytes from places on: offsets, the bytes themselves, and where they end."""
+        """Read bytes from some positions on. Return offsets, the bytes themselves, and the positions of their ends."""
         behind = at + lengths
         if (lengths < 0).any() or (behind > end).any() or (behind < at).any():
             raise Misfit
@@ -71,7 +71,7 @@ class Input:
 
 # --- writing ---
 def write_longs(numbers: Places) -> Run:
-    """Numbers in their variable length."""
+    """Write numbers in their variable length."""
     rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     widest = max(1, -(-int(rest.max(initial=0)).bit_length() // 7))
     parts = rest[:, None] >> (np.uint64(7) * np.arange(widest, dtype=np.uint64))
@@ -82,12 +82,12 @@ def write_longs(numbers: Places) -> Run:
 
 
 def write_wide(numbers: Any) -> Run:
-    """Numbers of a fixed width."""
+    """Write numbers of a fixed width."""
     return numbers.view(np.uint8), np.full(len(numbers), numbers.dtype.itemsize)
 
 
 def messages_of(runs: Sequence[Run]) -> list[bytes]:
-    """The messages that have the bytes of the first run first, then those of the second, and so on."""
+    """Return messages that consist of the bytes of the first run, then those of the second, and so on."""
     lengths = np.stack([own for _, own in runs], axis=1)
     behind = np.cumsum(lengths.ravel())
     starts = (behind - lengths.ravel()).reshape(lengths.shape)

@@ -1,9 +1,9 @@
 """Many messages of one Avro record each, read and written as columns: field by field for all messages at once.
 
-The fields of a record follow each other without names or lengths. So the place of a field is known for every message
-once all fields before it have been read, and a few calls of NumPy read it in all messages. What a schema may have is
-limited to plain fields, records within records, and null beside them. A message that is not exactly one record of the
-schema, and a value that Python would not take, is left to the reader of single messages.
+The fields of a record follow each other without names or lengths. So the position of a field is known for every message
+once all fields before it have been read, and a few calls of NumPy read it in all messages. A schema may contain only
+plain fields, records within records, and null beside them. A message that is not exactly one record of the schema, and
+a value that Python would not accept, is left to the reader of single messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.formats.avro.avro_types import Shape, is_null, parse_schema
 
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""From the year 1 to the year 9999, in days since 1970."""
+"""Range of dates in Python, the years 1 to 9999, in days since 1970."""
 
 
 class AvroColumns:
@@ -31,7 +31,7 @@ class AvroColumns:
 
     @staticmethod
     def of(schema: str) -> AvroColumns | None:
-        """None if there is something in the schema that is not read this way."""
+        """Return a reader and writer for a schema; None if the schema contains other parts."""
         try:
             root = _Plan(parse_schema(schema)).field(parse_schema(schema))
         except Misfit:
@@ -39,7 +39,7 @@ class AvroColumns:
         return AvroColumns(root) if isinstance(root, _Record) else None
 
     def read(self, messages: list[bytes]) -> pa.RecordBatch | None:
-        """The records of the messages as a batch; None if the messages must be looked at one by one."""
+        """Return the records of the messages as a batch; None if the messages must be read one by one."""
         ends = np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)))
         input = Input(np.frombuffer(b"".join(messages), np.uint8), ends)
         starts = np.concatenate(([0], ends[:-1]))
@@ -52,7 +52,7 @@ class AvroColumns:
         return pa.RecordBatch.from_struct_array(record)
 
     def write(self, batch: pa.RecordBatch) -> list[bytes] | None:
-        """A message for each row; None if the rows must be looked at."""
+        """Return a message for each row; None if the rows must be written one by one."""
         try:
             return messages_of(self._root.runs(batch))
         except (Misfit, pa.ArrowInvalid):
@@ -60,19 +60,19 @@ class AvroColumns:
 
 
 class _Field(ABC):
-    """How one part of a schema is read from places in the input."""
+    """Reads and writes one part of a schema, at many positions in the input."""
 
     @abstractmethod
     def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
-        """The column of some messages, whose bytes begin at some places, and where these bytes end."""
+        """Read the column of some messages from their positions on. Return it and the positions of its ends."""
 
     @abstractmethod
     def write(self, column: pa.Array) -> list[Run]:
-        """The bytes of a column that has no nulls."""
+        """Return the bytes of a column that has no nulls."""
 
 
 class _Whole(_Field):
-    """A whole number, or a moment that is one; what is out of range is not taken."""
+    """A whole number, or a moment stored as one. Values out of range are refused."""
 
     def __init__(self, kind: pa.DataType, lowest: int, highest: int, factor: int = 1) -> None:
         self._kind, self._lowest, self._highest, self._factor = kind, lowest, highest, factor
@@ -159,7 +159,7 @@ class _Nullable(_Field):
     def __init__(self, field: _Field, null: int) -> None:
         self._field = field
         self._null = null
-        """Which branch of the union is null."""
+        """Index of the null branch in the union."""
 
     def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         branch, behind = input.longs(at, end)
@@ -200,7 +200,7 @@ class _Record(_Field):
         return self.runs(pa.RecordBatch.from_struct_array(column))
 
     def runs(self, batch: pa.RecordBatch) -> list[Run]:
-        """The bytes of columns, which are found by their names."""
+        """Return the bytes of columns, which are found by their names."""
         return [run for name, field in self._fields for run in field.write(_column(batch, name, field))]
 
 
@@ -247,7 +247,7 @@ _PLAIN: dict[str, _Field] = {
 
 
 class _Plan(Shape):
-    """Finds how the parts of a schema are read; Misfit if there is one that is not."""
+    """Chooses the readers of a schema's parts. It raises Misfit for a part without one."""
 
     def field(self, schema: Any) -> _Field:
         if isinstance(schema, dict) and isinstance(schema["type"], list):
@@ -270,7 +270,7 @@ class _Plan(Shape):
 
 
 def _null_of(schema: Any) -> int | None:
-    """Which branch of a union of two is null."""
+    """Return the index of the null branch in a union of two; None for a schema that is no union."""
     if not isinstance(schema, list):
         return None
     nulls = [index for index, branch in enumerate(schema) if is_null(branch)]

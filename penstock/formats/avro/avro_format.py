@@ -46,13 +46,13 @@ __all__ = [
 _SYNC_BYTES = 16
 _SEARCH_BYTES = 1 << 16
 LEAST_WRITTEN = 50
-"""Fewer rows are written one by one: columns take tens of calls, each of which costs what many values do."""
+"""Least number of rows that are written as columns. Columns take tens of calls, each as costly as many values."""
 
 
 @check_arguments
 @dataclass(frozen=True)
 class AvroSchema:
-    """A schema, as JSON."""
+    """A schema in the form of JSON."""
 
     schema_string: str
 
@@ -70,7 +70,7 @@ class AvroSchema:
             return AvroSchema(file.read())
 
     def row_type(self) -> RowTypeInfo:
-        """The type of the rows that hold the same as the schema's records."""
+        """Return the type of the rows that hold the same values as the schema's records."""
         return row_type_of(self.schema_string)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class AvroSchema:
 
 @dataclass(frozen=True, repr=False)
 class GenericRecordAvroTypeInfo(TypeInformation):
-    """Generic records: dicts with the fields of a schema. What is in them is checked when they are written."""
+    """Generic records: dicts with the fields of a schema. Their content is checked when they are written."""
 
     schema: AvroSchema
 
@@ -95,7 +95,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 # --- files ---
 @dataclass(frozen=True)
 class AvroFormat(BulkFormat):
-    """Container files of generic records. With a schema, records are read as that schema would have them."""
+    """Container files of generic records. With a schema, records are converted to that schema when they are read."""
 
     schema: AvroSchema | None = None
     splittable = True
@@ -124,7 +124,7 @@ def _translate_schema_errors() -> Iterator[None]:
 
 
 def _first_block(file: IO[bytes], first: int, start: int) -> int:
-    """Where the first block at or behind `start` begins: right behind a sync marker."""
+    """Return the position of the first block at or behind `start`, which is right behind a sync marker."""
     if start <= first:
         return first
     file.seek(first - _SYNC_BYTES)
@@ -144,7 +144,7 @@ def _first_block(file: IO[bytes], first: int, start: int) -> int:
 
 
 def _blocks(file: WatchedFile, blocks: Any, begin: int, end: int) -> Iterator[Block]:
-    """The blocks that begin before the end, each with the byte at which it begins."""
+    """Yield the blocks that begin before the end, each with the byte at which it begins."""
     while begin < end:
         with file.undecodable(f"the block at byte {begin} of the Avro file is broken"), _translate_schema_errors():
             block = next(blocks, None)
@@ -283,7 +283,7 @@ class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
 
 def _columns_of(schema: str) -> AvroColumns | None:
-    """Reads and writes many messages; None if only one at a time can be."""
+    """Return the reader and writer of many messages; None if the schema allows only one at a time."""
     if not has_arrow():
         return None
     from penstock.formats.avro.avro_columns import AvroColumns

@@ -1,7 +1,9 @@
-"""How generic Avro records lie in the columns of Parquet files: as parquet-avro, which Flink uses, puts them there.
+"""The layout of generic Avro records in the columns of Parquet files.
+
+It is that of parquet-avro, which Flink uses.
 
 A field of type null has no column. A union of null and another type is a column of that type. Any other union is a
-struct with a field for each branch but null (`member0`, `member1`, …), of which the branch that a value is of is set.
+struct with a field for each branch except null (`member0`, `member1`, …); only the field of the value's branch is set.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _SYMBOL = SymbolTypeInfo("STRING", str)
 class RecordsInParquet:
     """The columns of a schema's records, and the functions between records and rows of columns.
 
-    Raises TypeError or ValueError for a schema that Parquet has no form for.
+    Raises TypeError or ValueError for a schema that has no form in Parquet.
     """
 
     def __init__(self, schema: str) -> None:
@@ -97,7 +99,7 @@ class _ParquetShape(Shape):
         raise mismatch(value, f"the Avro union of {names}")
 
     def _fits(self, value: Any, schema: Any) -> bool:
-        """Whether a value, which may be None where null is allowed, is one of a type."""
+        """Return True if a value is of a type. None is a value where null is allowed."""
         if value is None:
             return is_null(schema) or (isinstance(schema, list) and any(map(is_null, schema)))
         schema = self.resolve(schema)

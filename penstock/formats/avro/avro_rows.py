@@ -1,4 +1,4 @@
-"""Avro container files as rows, found by the names of their fields."""
+"""Avro container files as rows whose fields are found by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.formats.avro.avro_types import from_rows
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
 
 CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "zstandard")
-"""How blocks are compressed; the last two need a library that fastavro names."""
+"""Compressions of blocks. The last two need a library that fastavro names."""
 
 
 @dataclass(frozen=True)

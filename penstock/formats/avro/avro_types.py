@@ -1,4 +1,4 @@
-"""How Avro schemas describe rows, and how the records that fastavro reads and writes become rows and back."""
+"""The row types of Avro schemas, and the conversions between fastavro's records and rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LOGICAL: dict[tuple[str, str], TypeInformation] = {
 
 @lru_cache(maxsize=64)
 def parse_schema(schema: str) -> Any:
-    """A schema in fastavro's form. Raises ValueError if it is not valid."""
+    """Parse a schema into fastavro's form. Raise ValueError if it is not valid."""
     library = fastavro()
     try:
         return library.parse_schema(json.loads(schema))
@@ -55,7 +55,7 @@ def parse_schema(schema: str) -> Any:
 
 
 def row_type_of(schema: str) -> RowTypeInfo:
-    """The type of the rows that a record schema describes."""
+    """Return the type of the rows that a record schema describes."""
     found = Shape(parse_schema(schema)).type_of(parse_schema(schema), ())
     if not isinstance(found, RowTypeInfo):
         raise ValueError(f"the Avro schema of rows must be a record, but describes {found.notation}")
@@ -63,12 +63,12 @@ def row_type_of(schema: str) -> RowTypeInfo:
 
 
 def to_rows(schema: str) -> Convert:
-    """The function that makes a row of a record as fastavro reads it; times come without a zone, as of UTC."""
+    """Return the function that makes a row from a record of fastavro. Times get no zone, as of UTC."""
     return or_same(Shape(parse_schema(schema)).from_avro(parse_schema(schema)))
 
 
 def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
-    """The fields of such a row, and what must be done to their values, if anything."""
+    """Return the fields of such a row, each with the function that converts its values; None if none is needed."""
     shape = Shape(parse_schema(schema))
     return [
         (field["name"], shape.from_avro(field["type"]))
@@ -77,16 +77,17 @@ def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
 
 
 def from_rows(schema: str) -> Convert:
-    """The function that makes a record as fastavro writes it of a row; times without a zone are taken as of UTC."""
+    """Return the function that makes a record for fastavro from a row. Times without a zone are of UTC."""
     return or_same(Shape(parse_schema(schema)).to_avro(parse_schema(schema)))
 
 
 def is_null(schema: Any) -> bool:
+    """Return True for the schema of null."""
     return schema == "null" or (isinstance(schema, dict) and is_null(schema["type"]))
 
 
 class Shape:
-    """Walks through a schema, in which a named type is spelled out once and named afterwards.
+    """Walks through a schema, in which a named type is defined once and named afterwards.
 
     A union of more than null and one other type is any object in a row.
     """
@@ -108,15 +109,15 @@ class Shape:
                 self._collect(part)
 
     def keeps_union(self, branches: list[Any]) -> bool:
-        """Whether a union with one branch beside null is more than that branch."""
+        """Return True if a union with one branch besides null stays a union."""
         return False
 
     def fields_of(self, schema: Any) -> list[Any]:
-        """The fields of a record that a row has."""
+        """Return the fields of a record that its row has."""
         return list(schema["fields"])
 
     def resolve(self, schema: Any) -> Any:
-        """The schema without a name in its place, or a null beside it; a list for a union of more."""
+        """Resolve names, and unions of null and another type. Return a list for a union of more."""
         while True:
             if isinstance(schema, str):
                 if schema not in self._named:
@@ -186,7 +187,7 @@ class Shape:
 
 
 def _record(row: Any, fields: list[tuple[str, Convert]]) -> dict[str, Any]:
-    """Fields by name; by position, as in Flink, if the row has only the names that unnamed fields get: f0, f1, …"""
+    """Return the fields by name; by position, as in Flink, if the row has only the default names f0, f1, …"""
     if isinstance(row, Row) and row._names is not None and not _are_default(row._names, fields):
         row = row.as_dict()
     if isinstance(row, dict):
@@ -208,12 +209,14 @@ def _convert_elements(kind: str, convert: Convert | None) -> Convert | None:
 
 
 def around_none(convert: Convert | None) -> Convert:
+    """Return a conversion that leaves None as it is."""
     if convert is None:
         return lambda value: value
     return lambda value: None if value is None else convert(value)
 
 
 def or_same(convert: Convert | None) -> Convert:
+    """Return the conversion, or one that changes nothing."""
     return convert or (lambda value: value)
 
 

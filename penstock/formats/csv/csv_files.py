@@ -1,4 +1,4 @@
-"""Reading CSV: records of one line or, where a quoted field continues, of several."""
+"""Reading CSV: records of one line or, if a quoted field continues, of several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST_FIELD = 64 << 20
 
 
 def parse_options(dialect: Dialect) -> dict[str, Any]:
-    """A dialect as the csv module takes it, which must be told that fields may be large."""
+    """Return a dialect in the form of the csv module, and allow large fields there."""
     if csv.field_size_limit() < _LARGEST_FIELD:
         csv.field_size_limit(_LARGEST_FIELD)
     return {
@@ -33,14 +33,14 @@ def parse_options(dialect: Dialect) -> dict[str, Any]:
 class Records:
     """Cuts some lines into records of fields.
 
-    The csv module asks for as many lines as a record has. If the last record continues after the given lines, more
-    lines are taken, so that the position of `source` is always between two records.
+    The csv module takes as many lines as a record has. If the last record continues after the given lines, more lines
+    are taken, so that the position of `source` is always between two records.
     """
 
     def __init__(self, lines: list[bytes], source: Lines, dialect: Dialect) -> None:
         self.lines = lines
         self.begin = 0
-        """The first line of the latest record."""
+        """Number of the first line of the latest record."""
         self.taken = 0
         self._source = source
         self._comments = dialect.comments
@@ -63,7 +63,7 @@ class Records:
         return bool(more)
 
     def next(self) -> list[str] | None:
-        """The fields of a record, none of a blank line; None if no record begins in the lines that were given."""
+        """Return the fields of a record; none for a blank line. Return None if no record begins in the given lines."""
         self._within = False
         self.begin = self.taken
         if self.taken >= len(self.lines):
@@ -85,7 +85,7 @@ def _check_text(fields: list[str]) -> None:
 
 
 class CsvRecordsReader(LinesReader):
-    """Reads rows, of one line each or of more."""
+    """Reads rows of one or more lines each."""
 
     def __init__(self, lines: Lines, fields: FieldsReader, dialect: Dialect, reject: Reject) -> None:
         super().__init__(lines, reject)
@@ -96,7 +96,7 @@ class CsvRecordsReader(LinesReader):
         self._marks = [mark.encode() for mark in marks if mark is not None]
 
     def next_fields(self) -> list[str] | None:
-        """The fields of the next record that is not blank, as a header is read."""
+        """Return the fields of the next record that is not blank, in order to read a header."""
         while lines := self._lines.take(1):
             fields = Records(lines, self._lines, self._dialect).next()
             if fields:
@@ -115,7 +115,7 @@ class CsvRecordsReader(LinesReader):
         return list(self._one_by_one(Records(lines, self._lines, self._dialect), begin))
 
     def _rows(self, lines: list[bytes]) -> Sequence[Row]:
-        """The rows of lines that are a record each."""
+        """Return the rows of lines that are one record each."""
         parsed = csv.reader(decode_lines(lines, "utf-8"), **parse_options(self._dialect))
         records = [record for record in parsed if record]
         if not records:

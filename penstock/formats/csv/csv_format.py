@@ -1,7 +1,7 @@
 """CSV: files and messages whose records are lines of fields.
 
 Nested values are kept simple: a field may hold a list or a row of simple values, joined by a separator. Bytes are
-base64. A field of any type but strings and lists that is empty is None; strings are None only where a null literal is
+base64. An empty field is None for every type except strings and lists. Strings are None only where a null literal is
 set and found.
 """
 
@@ -65,7 +65,7 @@ class _Column:
 
 @dataclass(frozen=True)
 class CsvSchema:
-    """The columns of a CSV file, and how it is written; made by a builder."""
+    """The columns of a CSV file and its format. A builder makes it."""
 
     columns: tuple[_Column, ...]
     dialect: Dialect = PLAIN
@@ -81,7 +81,7 @@ class CsvSchema:
 
     @property
     def row_type(self) -> RowTypeInfo:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.ROW_NAMED([column.name for column in self.columns], [column.type for column in self.columns])
 
     @property
@@ -100,7 +100,7 @@ class CsvSchema:
 
 @check_arguments
 class CsvSchemaBuilder:
-    """Builds a CsvSchema. Without further calls: commas, double quotes, no escape character, no header, no comments."""
+    """Builds a CsvSchema. Defaults: commas, double quotes, no escape character, no header, no comments."""
 
     def __init__(self) -> None:
         self._schema = CsvSchema(())
@@ -116,14 +116,17 @@ class CsvSchemaBuilder:
     def add_array_column(
         self, name: str, separator: str = ";", element_type: TypeInformation | TableType | None = None
     ) -> CsvSchemaBuilder:
-        """Add a list of simple values, strings unless said otherwise, with this text between them."""
+        """Add a list of simple values, with this text between them. By default they are strings."""
         return self._add(_Column(name, Types.LIST(as_type_information(element_type) or Types.STRING()), separator))
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(_Column(name, Types.BOOLEAN()))
 
     def add_number_column(self, name: str, number_type: TypeInformation | TableType | None = None) -> CsvSchemaBuilder:
-        """Add a number, a LONG unless said otherwise; decimals of some digits are a `DECIMAL` of `formats.decimals`."""
+        """Add a number: by default, a LONG.
+
+        `DECIMAL` of `formats.decimals` gives decimals of a fixed number of digits.
+        """
         declared = as_type_information(number_type) or Types.LONG()
         others = (BooleanTypeInfo, CharTypeInfo, InstantTypeInfo)
         if not isinstance(declared, BasicTypeInfo) or declared == Types.STRING() or isinstance(declared, others):
@@ -145,11 +148,14 @@ class CsvSchemaBuilder:
         return self._with(columns=())
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Pass over lines that begin with `#`."""
+        """Skip lines that begin with `#`."""
         return self._with_dialect(comments=allow)
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
-        """Allow records with more fields than columns; what is in them is dropped, since a row has no place for it."""
+        """Allow records with more fields than columns.
+
+        The extra fields are dropped, because a row has no place for them.
+        """
         return self._with(any_property_name=name)
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
@@ -163,7 +169,7 @@ class CsvSchemaBuilder:
         return self._with(columns=tuple(columns))
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Set the text between the elements of all array columns that were added so far."""
+        """Set the text between the elements of all array columns that have been added."""
         columns = self._schema.columns
         return self._with(columns=tuple([replace(c, separator=separator) if c.separator else c for c in columns]))
 
@@ -188,7 +194,7 @@ class CsvSchemaBuilder:
         return self._with_dialect(null_literal=null_value)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Take quotes as they are. If there is no escape character either, files are read in pieces."""
+        """Read quotes as ordinary characters. If there is no escape character either, files are read in pieces."""
         return self._with_dialect(quote=None)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
@@ -199,11 +205,11 @@ class CsvSchemaBuilder:
         return self._with(skip_first_data_row=skip)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Fail if the header of a file does not name the columns, in order."""
+        """Fail if the header of a file does not name the columns in order."""
         return self._with(strict_headers=strict)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Take the first line of each file as a header, and write one."""
+        """Read the first line of each file as a header, and write a header."""
         return self._with(use_header=use)
 
     def size(self) -> int:
@@ -227,11 +233,14 @@ class CsvSchemaBuilder:
 # --- files ---
 @dataclass(frozen=True)
 class CsvReaderFormat(StreamFormat):
-    """CSV files as rows. They are read whole, since only their beginning tells whether a line end is within quotes."""
+    """CSV files as rows.
+
+    They are read whole, because only their beginning tells whether a line end is within quotes.
+    """
 
     schema: CsvSchema
     lenient: bool = False
-    """Whether a field that is wrong or missing is None, and not the whole line wrong."""
+    """True if a wrong or missing field is None; False if it makes the whole line wrong."""
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
@@ -239,7 +248,7 @@ class CsvReaderFormat(StreamFormat):
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
-        """Whether every line is a record."""
+        """True if every line is a record."""
         dialect = self.schema.dialect
         return dialect.quote is None and dialect.escape is None and not self.schema.skip_first_data_row
 
@@ -279,7 +288,7 @@ def _check_header(header: list[str], names: list[str]) -> None:
 
 
 def _behind_mark(file: IO[bytes]) -> int:
-    """Where a file begins: some programs put a byte order mark in front."""
+    """Return the position behind the byte order mark that some programs write; 0 if there is none."""
     file.seek(0)
     return len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
 
@@ -303,7 +312,7 @@ def _lines_writer(stream: IO[bytes], schema: CsvSchema) -> BulkWriter:
 # --- messages ---
 @dataclass(frozen=True)
 class _RowOptions:
-    """What the schemas of messages have in common."""
+    """The settings that the schemas of messages share."""
 
     type_info: RowTypeInfo
     dialect: Dialect = PLAIN
@@ -325,7 +334,7 @@ def _options(type_info: Any) -> _RowOptions:
 
 @check_arguments
 class _RowBuilder:
-    """What the builders of both schemas have in common."""
+    """The settings that the builders of both schemas share."""
 
     def __init__(self, type_info: TypeInformation | TableType) -> None:
         self._options = _options(type_info)
@@ -363,7 +372,7 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
         return self.write_columns([column.to_pylist() for column in batch.columns])
 
     def write_columns(self, columns: Sequence[Sequence[Any]]) -> list[bytes] | None:
-        """Messages of rows whose fields are in lists, in the form of their types; None if one of them is not."""
+        """Return messages for rows whose fields are in lists; None if a field is not in the form of its type."""
         try:
             return [(line + self._options.line_end).encode() for line in self._writer.lines_of(columns)]
         except (TypeMismatch, *MISREAD):
@@ -398,7 +407,7 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
 
 
 class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
-    """Lines of CSV, one a message, as rows."""
+    """Lines of CSV, one in each message, as rows."""
 
     def __init__(self, options: _RowOptions) -> None:
         self._options = options
@@ -408,7 +417,7 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
         )
 
     def deserialize(self, message: bytes | None) -> Row | None:
-        """The row of a message; None for a comment, an empty message, or one that is to be skipped."""
+        """Return the row of a message; None for a comment, an empty message, or a message that is skipped."""
         if message is None:
             return None
         try:
@@ -443,7 +452,7 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return None
 
     def _lines(self, messages: list[bytes]) -> list[str] | None:
-        """The texts of messages that are one line each, with or without its end."""
+        """Return the texts of messages that are one line each, with or without its end; None for other messages."""
         try:
             text = b"\n".join(messages).decode()
             if text.count("\n") != len(messages) - 1:
@@ -465,14 +474,14 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self._with_dialect(delimiter=one_character("field delimiter", delimiter))
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
-            """Pass over messages that begin with `#`."""
+            """Skip messages that begin with `#`."""
             return self._with_dialect(comments=allow_comments)
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
             return self._with_dialect(null_literal=null_literal)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
-            """Make a field that cannot be read None, and pass over messages that cannot be cut into fields."""
+            """Read a wrong field as None, and skip messages that cannot be cut into fields."""
             return self._with(ignore_parse_errors=ignore_parse_errors)
 
         def build(self) -> CsvRowDeserializationSchema:

@@ -1,4 +1,4 @@
-"""Which CSV fields are quoted."""
+"""The quoting of CSV fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BACKSLASH = "\\"
 
 @dataclass(frozen=True)
 class Dialect:
-    """What separates and marks the fields of a line."""
+    """The characters that separate and mark the fields of a line."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -33,13 +33,13 @@ class Dialect:
 class Quotes:
     """Puts texts into quotes.
 
-    Texts are treated as in Flink, whose rule is broad: a text stands in quotes if it is longer than 24 units of UTF-16,
-    has the escape character in it (a backslash, if there is none), or any character up to the greater one of delimiter
-    and quote character. So a space is put into quotes between commas, and every ASCII letter between bars. An empty
-    text never is.
+    Texts are treated as in Flink, whose rule is broad. A text is quoted if it is longer than 24 units of UTF-16, or if
+    it contains the escape character (a backslash, if there is none) or any character up to the greater of delimiter and
+    quote character. So a space is quoted between commas, and every ASCII letter between bars. An empty text is never
+    quoted.
 
-    Where quotes are disabled, Flink writes lines that nobody can read again. Here the escape character protects what
-    would end a field; without one, such a text is refused.
+    If quotes are disabled, Flink writes lines that nobody can read again. Here the escape character protects characters
+    that would end a field. Without an escape character, such a text is refused.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -50,7 +50,7 @@ class Quotes:
         self._special = re.compile("[" + "".join(map(re.escape, dialect.marks | {"\r", "\n"})) + "]")
 
     def text(self, text: str) -> str:
-        """The field of a text, by Flink's rule."""
+        """Return the field of a text, by Flink's rule."""
         if self._dialect.quote is None:
             return self.bare(text)
         if self._suspicious.search(text) is None and _units(text) <= _LONGEST_BARE:
@@ -58,7 +58,7 @@ class Quotes:
         return self._quote(text, self._dialect.quote)
 
     def bare(self, text: str) -> str:
-        """The field of a number or the null literal, which are quoted only if they could not be read otherwise."""
+        """Return the field of a number or the null literal. It is quoted only if it could not be read otherwise."""
         if self._special.search(text) is None:
             return text
         if self._dialect.quote is not None:
@@ -79,5 +79,5 @@ class Quotes:
 
 
 def _units(text: str) -> int:
-    """The length of a text in Java."""
+    """Return the length of a text in Java."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

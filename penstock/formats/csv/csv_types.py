@@ -1,4 +1,4 @@
-"""How the values of each type look in a field of CSV."""
+"""The form of values of each type in a field of CSV."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ PLAIN = Dialect()
 
 
 def one_character(what: str, character: Any) -> str:
+    """Return a single character that is no line end; raise for other values."""
     if not isinstance(character, str) or len(character) != 1:
         raise ValueError(f"the {what} must be a single character, not {character!r}")
     if character in "\r\n":
@@ -54,7 +55,7 @@ def one_character(what: str, character: Any) -> str:
 
 # --- writing ---
 def text_of(declared: TypeInformation, separator: str = ";", null: str = "") -> Callable[[Any], str]:
-    """The function that writes a value other than None; `null` stands for None within lists and rows."""
+    """Return the function that writes a value other than None. `null` stands for None within lists and rows."""
     for kind, make in _WRITERS:
         if isinstance(declared, kind):
             return make(declared)
@@ -82,7 +83,7 @@ def _printer(declared: TypeInformation) -> Callable[[Any], str]:
 
 
 def _double_text(declared: DoubleTypeInfo) -> Callable[[float], str]:
-    """Python's own text is the same as Java's, and faster, for numbers that both write without an exponent."""
+    """Return Python's own text for numbers that Python and Java write without an exponent. It is faster."""
     return lambda value: repr(value) if 1e-3 <= abs(value) < 1e7 else declared.text(value)
 
 
@@ -125,7 +126,7 @@ class LineWriter:
         self._writers = [self._writer(part, sep) for part, sep in zip(row_type.field_types, separators, strict=True)]
 
     def _writer(self, declared: TypeInformation, separator: str) -> Callable[[Any], str]:
-        """The function that writes a field with the quotes it needs."""
+        """Return the function that writes a field with the quotes that it needs."""
         write = text_of(declared, separator, self._dialect.null_literal or "")
         protect = self._quotes.text
         if _is_number(declared):
@@ -135,19 +136,19 @@ class LineWriter:
         return protect if write is str else lambda value: protect(write(value))
 
     def line(self, value: Any) -> str:
-        """The line of one row, without a line end."""
+        """Return the line of one row, without a line end."""
         row = self._row_type.fit([value])[0]
         texts = [self._null if part is None else write(part) for write, part in zip(self._writers, row, strict=True)]
         return self._mark_line(self._dialect.delimiter.join(texts))
 
     def lines(self, values: list[Any]) -> list[str]:
-        """The lines of some rows, without line ends."""
+        """Return the lines of some rows, without line ends."""
         if not values:
             return []
         return self.lines_of(list(zip(*self._row_type.fit(values), strict=True)))
 
     def lines_of(self, columns: Sequence[Sequence[Any]]) -> list[str]:
-        """The lines of rows whose fields are given column by column, in the form of their types."""
+        """Return the lines of rows whose fields are given column by column, in the form of their types."""
         written = [self._column(write, column) for write, column in zip(self._writers, columns, strict=True)]
         lines = map(self._dialect.delimiter.join, zip(*written, strict=True))
         return [self._mark_line(line) for line in lines]
@@ -159,7 +160,7 @@ class LineWriter:
         return [self._null if value is None else write(value) for value in column]
 
     def _mark_line(self, line: str) -> str:
-        """A line that would be taken for an empty one or for a comment begins with quotes."""
+        """Put quotes at the beginning of a line that would be read as an empty line or a comment."""
         dialect = self._dialect
         if line and not (dialect.comments and line.lstrip().startswith("#")):
             return line
@@ -171,7 +172,7 @@ class LineWriter:
 
 # --- reading ---
 def value_from(declared: TypeInformation, separator: str = ";", null: str | None = None) -> Callable[[str], Any]:
-    """The function that reads a field; it raises one of MISREAD for a text that is not of the type.
+    """Return the function that reads a field. It raises one of MISREAD for a text that is not of the type.
 
     `null` stands for None within lists and rows.
     """
@@ -195,7 +196,7 @@ def _element_from(declared: TypeInformation, null: str | None) -> Callable[[str]
 
 
 def keeps_empty(declared: TypeInformation) -> bool:
-    """Whether an empty text is a value of the type; otherwise it stands for None."""
+    """Return True if an empty text is a value of the type, False if it stands for None."""
     return getattr(declared, "python_class", None) is str or isinstance(declared, ListTypeInfo)
 
 
@@ -291,7 +292,10 @@ def _integers(declared: IntegerTypeInfo) -> Callable[[Sequence[str]], list[Any]]
 
 
 def column_from(declared: TypeInformation) -> Callable[[Sequence[str]], list[Any]] | None:
-    """The function that reads many fields at once, if there is a faster way; it may refuse what one by one is fine."""
+    """Return the function that reads many fields at once; None if there is no faster way than one by one.
+
+    It may refuse fields that are readable one by one.
+    """
     if isinstance(declared, IntegerTypeInfo):
         return _integers(declared)
     if isinstance(declared, DoubleTypeInfo):
@@ -342,14 +346,14 @@ class FieldsReader:
             return None
 
     def columns(self, records: list[list[str]]) -> list[Sequence[Any]]:
-        """The columns of lines that have all fields; raises one of MISREAD if any field of any line is wrong."""
+        """Return the columns of lines that have all fields. Raise one of MISREAD if any field of any line is wrong."""
         columns = list(zip(*records, strict=True))
         if len(columns) != len(self.names):
             raise ValueError("another number of fields")
         return [self.column(index, texts) for index, texts in enumerate(columns)]
 
     def values(self, fields: list[str]) -> tuple[Any, ...]:
-        """The values of one line; raises UndecodableRecord for the first wrong field."""
+        """Return the values of one line. Raise UndecodableRecord for the first wrong field."""
         wanted = len(self.names)
         tolerated = self._lenient or (self._extra_fields and len(fields) > wanted)
         if len(fields) != wanted and not tolerated:
@@ -370,4 +374,5 @@ class FieldsReader:
 
 
 def is_comment(line: str) -> bool:
+    """Return True if a line begins with `#`, after blanks."""
     return line.lstrip().startswith("#")

@@ -1,9 +1,9 @@
 """Many messages of JSON, parsed in one call.
 
-The parser of the standard library takes about half the time for one long array of what it takes for the elements one by
+The parser of the standard library needs about half the time for one long array that it needs for the elements one by
 one. The array is made of the messages themselves. Messages that are no JSON by themselves could still be JSON together:
-`[1` and `2]`, for example. So a mark stands between any two messages, a number that nobody can know beforehand.
-If all the marks are found where they belong, then what is between two of them is one whole value.
+`[1` and `2]`, for example. So a mark stands between any two messages, a number that nobody can know beforehand. If all
+marks are found in their places, the text between two of them is one whole value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 ParseStart = Callable[[str], tuple[Any, int]]
-"""Parses the value at the beginning of a text, and says where it ends."""
+"""Parses the value at the beginning of a text. Returns the value and the position of its end."""
 
 _MARK = (1 << 61) + secrets.randbits(61)
 _PAIR = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..")
@@ -22,9 +22,9 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_together(messages: list[bytes], parse_start: ParseStart) -> list[Any] | None:
-    """The values of some messages; None if any of them is not one JSON value in UTF-8.
+    """Return the values of some messages; None if one of them is not one JSON value in UTF-8.
 
-    Half a character, which an escape can be and which no column can hold, counts as none.
+    Return None too if a message contains an unpaired surrogate, which an escape can express and Arrow cannot store.
     """
     try:
         text = (b"[" + (b",%d," % _MARK).join(messages) + b"]").decode()
@@ -40,7 +40,7 @@ def parse_together(messages: list[bytes], parse_start: ParseStart) -> list[Any] 
 
 
 def has_half_character(text: str) -> bool:
-    """Whether a text may have an escape of a surrogate without the other one of its pair."""
+    """Return True if a text may contain an escape of an unpaired surrogate."""
     if "\\ud" not in text and "\\uD" not in text:
         return False
     without_backslashes = text.replace("\\\\", " ")

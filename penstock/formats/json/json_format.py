@@ -73,7 +73,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
         return self.write_columns([column.to_pylist() for column in batch.columns])
 
     def write_columns(self, columns: Sequence[Sequence[Any]]) -> list[bytes] | None:
-        """Messages of rows whose fields are in lists, in the form of their types; None if one of them is not."""
+        """Return messages for rows whose fields are in lists; None if a field is not in the form of its type."""
         try:
             return [text.encode() for text in self._write_rows(columns)]
         except MISREAD:
@@ -106,7 +106,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
 
 
 class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
-    """JSON objects as rows. Fields that the row type lacks are ignored, missing ones are None."""
+    """JSON objects as rows. Fields that the row type lacks are ignored, and missing fields are None."""
 
     def __init__(
         self, type_info: TypeInformation, *, fail_on_missing_field: bool = False, ignore_parse_errors: bool = False
@@ -125,7 +125,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
         return JsonRowDeserializationSchema.Builder()
 
     def deserialize(self, message: bytes | None) -> Row | None:
-        """The row of a message; None for a message that is to be skipped."""
+        """Return the row of a message; None for a message that is skipped."""
         if message is None:
             return None
         try:
@@ -166,7 +166,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """Derive the type of the rows from a JSON schema; numbers of every kind become decimals."""
+            """Derive the type of the rows from a JSON schema. Numbers of every kind become decimals."""
             if not json_schema:
                 raise TypeError("the JSON schema must not be empty")
             self._type_info = row_type_of(json_schema)
@@ -178,7 +178,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Pass over messages that cannot be decoded."""
+            """Skip messages that cannot be decoded."""
             self._ignore = True
             return self
 
@@ -197,7 +197,7 @@ def _parse_start(decimals: bool) -> ParseStart:
 
 
 def _parser(decimals: bool) -> Callable[[str], Any]:
-    """A parser of one JSON value that fails with UndecodableRecord."""
+    """Return a parser of one JSON value, which fails with UndecodableRecord."""
     parse_start = _parse_start(decimals)
 
     def parse(text: str) -> Any:
@@ -216,9 +216,9 @@ def _parser(decimals: bool) -> Callable[[str], Any]:
 # --- files ---
 @dataclass(frozen=True)
 class JsonLinesFormat(StreamFormat):
-    """Files with one JSON value per line, in UTF-8; empty lines are skipped.
+    """Files with one JSON value in each line, in UTF-8. Empty lines are skipped.
 
-    With a row type, lines are objects that become rows. Without a type, they become what `json` makes of them.
+    With a row type, lines are objects that become rows. Without a type, they become the values that `json` returns.
     """
 
     type_info: TypeInformation | None = None
@@ -259,7 +259,7 @@ class _JsonLinesReader(LinesReader):
             return list(self.decode_one_by_one(lines, begin, self._decode_line))
 
     def _read_together(self, lines: list[bytes]) -> Sequence[Any] | None:
-        """The rows of lines that are one object each; None if the lines must be looked at one by one."""
+        """Return the rows of lines that are one object each; None if the lines must be read one by one."""
         if self._gathering is None or self._rows is None or len(lines) < LEAST_TOGETHER:
             return None
         objects = parse_together(lines, self._parse_start)
@@ -289,7 +289,7 @@ class _JsonLinesReader(LinesReader):
 
 @dataclass(frozen=True)
 class JsonLinesEncoder(Encoder):
-    """Every value as JSON on a line of its own, for row-wise file sinks; without a type, as `json` writes it."""
+    """Encodes every value as JSON on its own line, for row-wise file sinks; without a type, as `json` does."""
 
     type_info: TypeInformation | None = None
 
@@ -321,7 +321,7 @@ class JsonLinesEncoder(Encoder):
 
 
 class JsonLinesWriters:
-    """Makes writers of files with one JSON value a line."""
+    """Makes writers of files with one JSON value in each line."""
 
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> BulkWriterFactory:

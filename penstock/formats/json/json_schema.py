@@ -1,4 +1,4 @@
-"""The row type that a JSON schema describes, as far as types can say it."""
+"""The row type that a JSON schema describes, as far as types can express it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _SIMPLE = {"boolean": Types.BOOLEAN, "number": Types.BIG_DEC, "integer": Types.B
 
 
 def row_type_of(json_schema: str) -> RowTypeInfo:
+    """Return the row type that a JSON schema describes. Raise ValueError if there is none."""
     try:
         schema = json.loads(json_schema)
     except ValueError as error:
@@ -30,7 +31,7 @@ class _Converter:
         self._root = root
 
     def type_of(self, node: Any, where: str, within: tuple[str, ...]) -> TypeInformation | None:
-        """The type at a node; None if only null is allowed there."""
+        """Return the type at a node; None if only null is allowed there."""
         if not isinstance(node, dict):
             raise ValueError(f"{where} of the JSON schema must be an object, not {node!r}")
         if "$ref" in node:
@@ -95,7 +96,7 @@ def _string_type(node: dict[str, Any]) -> TypeInformation:
 
 
 def _the_one(types: set[TypeInformation | None], where: str) -> TypeInformation | None:
-    """The type of a union; null beside one other type is that type."""
+    """Return the type of a union. Null beside one other type gives that type."""
     others = types - {None}
     if len(others) > 1:
         raise ValueError(f"{where} of the JSON schema may be any of {sorted(map(str, others))}; a field has one type")

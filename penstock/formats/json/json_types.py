@@ -1,7 +1,7 @@
-"""How the values of each type look in JSON.
+"""The form of values of each type in JSON.
 
-Writers make JSON text, readers take what a JSON parser returns. Both are made once for a type and then called for every
-value, so that a value pays for no more than its own kind.
+Writers make JSON text, readers take the values that a JSON parser returns. Both are made once for a type and then
+called for every value, so that a value costs no more than its own kind needs.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ MISREAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, Att
 
 # --- writing ---
 def writer_of(declared: TypeInformation) -> Write:
-    """The function that writes a value that has the form of its type, or None.
+    """Return the function that writes None, or a value in the form of its type.
 
-    It raises one of MISREAD for a value that the type has to bring into form, or to refuse.
+    It raises one of MISREAD for a value that the type must bring into form, or must refuse.
     """
     write = _writer(declared)
     return lambda value: "null" if value is None else write(value)
 
 
 def fitting_writer_of(declared: TypeInformation) -> Write:
-    """The function that writes any value that fits a type, or None."""
+    """Return the function that writes None, or any value that fits a type."""
     write = writer_of(declared)
 
     def write_fitted(value: Any) -> str:
@@ -81,7 +81,7 @@ def _writer(declared: TypeInformation) -> Write:
 
 
 def plain_text(value: Any) -> str:
-    """JSON of a value whose type is not known."""
+    """Return the JSON of a value whose type is unknown."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
@@ -167,7 +167,7 @@ def _row_writer(declared: RowTypeInfo) -> Write:
 
 
 def rows_writer_of(declared: RowTypeInfo) -> Callable[[Sequence[Sequence[Any]]], list[str]]:
-    """The function that writes rows whose fields are given column by column, in the form of their types."""
+    """Return the function that writes rows whose fields are given column by column, in the form of their types."""
     writers = [_column_writer(part) for part in declared.field_types]
     template = _row_template(declared)
     return lambda columns: list(
@@ -252,14 +252,14 @@ _WRITERS: tuple[tuple[type, Callable[[Any], Write]], ...] = (
 # --- reading ---
 @dataclass(frozen=True)
 class Reading:
-    """How the values of one type are read."""
+    """The functions that read the values of one type."""
 
     one: Read
-    """Turns a parsed value that is not None into one of the type, or raises one of MISREAD."""
+    """Converts a parsed value other than None to the type, or raises one of MISREAD."""
     parsed: type | None = None
-    """The class of parsed values that need no turning."""
+    """Class of parsed values that need no conversion."""
     typecode: str = ""
-    """For whole numbers: the kind of array that holds all that are in range."""
+    """For whole numbers: typecode of an array that holds exactly the values in range."""
 
     def column(self, values: Sequence[Any]) -> Sequence[Any]:
         """Read the values of many records at once."""
@@ -280,7 +280,7 @@ class Reading:
 
 
 def reading_of(declared: TypeInformation, strict: bool = False) -> Reading:
-    """How a type is read. If `strict`, rows must have all their fields; otherwise, missing ones are None."""
+    """Return the reading of a type. If `strict`, rows must have all their fields; otherwise, missing ones are None."""
     if isinstance(declared, RowTypeInfo):
         return Reading(RowReading(declared, strict).one)
     if isinstance(declared, TupleTypeInfo):
@@ -296,7 +296,7 @@ def reading_of(declared: TypeInformation, strict: bool = False) -> Reading:
 
 
 def has_decimals(declared: TypeInformation) -> bool:
-    """Whether fractions must be parsed as decimals, so as to lose nothing."""
+    """Return True if fractions must be parsed as decimals in order to lose nothing."""
     parts: list[Any] = [getattr(declared, name, None) for name in ("elem_type", "key_type", "value_type")]
     parts.extend(getattr(declared, "field_types", ()))
     return isinstance(declared, BigDecimalTypeInfo) or any(
@@ -325,13 +325,13 @@ class RowReading:
         return make_row(self._names, tuple([self._field(fields, name, read) for name, read in self._fields]))
 
     def many(self, objects: Sequence[dict[str, Any]]) -> list[Row]:
-        """Like `one` for each of some objects; what it raises does not say which object or field it is."""
+        """Read some objects as `one` does. Its errors do not name the object or the field."""
         if not self._names:
             return [self.one(fields) for fields in objects]
         return rows_from_columns((self._names, None, self.columns(objects)))
 
     def columns(self, objects: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
-        """The values of the rows that `many` would make, field by field."""
+        """Return the values of the rows that `many` would make, field by field."""
         return [
             reading.column([fields[name] for fields in objects] if self._strict else [f.get(name) for f in objects])
             for name, reading in zip(self._names, self._readings, strict=True)
@@ -393,7 +393,7 @@ def _map_reader(declared: MapTypeInfo, strict: bool) -> Read:
 
 
 def _key_reader(declared: TypeInformation) -> Read:
-    """Keys are always strings; numbers are read from strings as well."""
+    """Return the reader of keys, which are always strings. Numbers are read from strings as well."""
     _map_writer(MapTypeInfo(declared, declared))
     return reading_of(declared).one
 
@@ -433,7 +433,7 @@ def _read_decimal(value: Any) -> Decimal:
 
 
 def _read_string(value: Any) -> str:
-    """Other values become their JSON text, as in Flink."""
+    """Return a string unchanged, and the JSON text of other values, as Flink does."""
     return value if type(value) is str else plain_text(value)
 
 
