@@ -1,4 +1,4 @@
-"""AsyncDataStream: asks outside systems about the elements of a stream, with many requests in flight at a time."""
+"""AsyncDataStream: requests to outside systems for the elements of a stream, with many requests in flight at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class AsyncDataStream:
     """Applies an AsyncFunction to a stream.
 
     `timeout` bounds each request from its first attempt to its result, in real time. `capacity` bounds the requests of
-    a subtask that have been made and whose results have not been emitted: at that number, further input waits. Results
-    have the timestamp of the element that was asked about. No result overtakes a watermark, and no watermark a result.
+    a subtask whose results have not been emitted: at that number, further input waits. A result has the timestamp of
+    the element for which it was requested. No result overtakes a watermark, and no watermark a result.
     """
 
     @staticmethod
@@ -50,7 +50,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results as they come; attempts that fail are repeated as the strategy says."""
+        """Emit results as they come. Failed attempts are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _UNORDERED)
         return _apply(data_stream, descriptor, output_type)
 
@@ -62,7 +62,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the elements that were asked about."""
+        """Emit results in the order of the elements for which they were requested."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _ORDERED)
         return _apply(data_stream, descriptor, output_type)
@@ -76,7 +76,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the elements; attempts that fail are repeated as the strategy says."""
+        """Emit results in the order of the elements. Failed attempts are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
         return _apply(data_stream, descriptor, output_type)
 

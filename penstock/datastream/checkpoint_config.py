@@ -1,4 +1,4 @@
-"""When checkpoints are taken and what becomes of them."""
+"""The settings of checkpoints: their times and their retention."""
 
 from penstock.api.settings.checkpoint_config import (
     SHORTEST_MILLIS,

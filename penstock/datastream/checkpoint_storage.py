@@ -1,4 +1,4 @@
-"""Where checkpoints are written."""
+"""The storage of checkpoints."""
 
 from penstock.api.settings.checkpoint_storage import (
     FLINKS_FILE_STATE_THRESHOLD,

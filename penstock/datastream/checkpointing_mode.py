@@ -1,4 +1,4 @@
-"""What state guarantees after a recovery."""
+"""The guarantee that state has after a recovery."""
 
 from penstock.api.settings.checkpointing_mode import CheckpointingMode
 

@@ -1,4 +1,4 @@
-"""DataStream: a program is written by calling its methods; each adds a transformation to the environment's graph."""
+"""DataStream: a program calls its methods, each of which adds a transformation to the environment's graph."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Settings:
     _node: Transformation
 
     def name(self, name: str) -> Any:
-        """The operator's name in plans, logs and errors."""
+        """Set the operator's name in plans, logs and errors."""
         self._node.name = name
         return self
 
@@ -87,24 +87,24 @@ class Settings:
         return self._node.name
 
     def uid(self, uid: str) -> Any:
-        """The operator's identity across versions of the program: its state is found by it."""
+        """Set the operator's identity across versions of the program, by which its state is found."""
         if not uid:
             raise ValueError("a uid must not be empty")
         self._node.uid = uid
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Any:
-        """Name the identity that an earlier version generated, to take over its state."""
+        """Set the identity that an earlier version generated, to take over its state."""
         self._node.uid_hash = uid_hash
         return self
 
     def set_description(self, description: str) -> Any:
-        """A longer text than the name, for plans."""
+        """Set a text for plans that is longer than the name."""
         self._node.description = description
         return self
 
     def set_parallelism(self, parallelism: int) -> Any:
-        """How many subtasks this operator has."""
+        """Set the number of subtasks of this operator."""
         check_parallelism(parallelism, self._node.max_parallelism or -1)
         if self._node.non_parallel and parallelism != 1:
             raise UnsupportedOperation(
@@ -114,7 +114,7 @@ class Settings:
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> Any:
-        """The number of key groups: how far this operator can be scaled without losing its state."""
+        """Set the number of key groups: the most subtasks to which the operator can be scaled with its state."""
         check_max_parallelism(max_parallelism)
         self._node.max_parallelism = max_parallelism
         return self
@@ -125,7 +125,7 @@ class Settings:
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
-        """A name for operators that belong together; operators of different groups are not chained."""
+        """Set the name of a group of operators. Operators of different groups are not chained."""
         group = slot_sharing_group
         self._node.slot_sharing_group = group.get_name() if isinstance(group, SlotSharingGroup) else group
         return self
@@ -155,7 +155,7 @@ class DataStream(Settings):
 
     # --- what a stream is ---
     def get_type(self) -> TypeInformation | None:
-        """The declared type, or None where none was declared."""
+        """Return the declared type; None if no type was declared."""
         return self._type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
@@ -165,7 +165,7 @@ class DataStream(Settings):
         return self._environment.get_config()
 
     def returns(self, type_info: TypeInformation) -> DataStream:
-        """Declare the type of what the operator emits, if its method was given none; values are checked against it."""
+        """Declare the type of the operator's results, if its method was given none. Values are checked against it."""
         self._node.operator.output_type = type_info
         self._type = type_info
         return self
@@ -182,14 +182,14 @@ class DataStream(Settings):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Kept for programs that set it; latency is the environment's buffer timeout, which paces the epochs."""
+        """Accept the setting of a program. Only the environment's buffer timeout, which paces epochs, has an effect."""
         if timeout_millis < -1:
             raise ValueError(f"a buffer timeout is at least -1, not {timeout_millis}")
         self._node.buffer_timeout = timeout_millis
         return self
 
     def cache(self) -> DataStream:
-        """Not available: a stream is computed for the job that reads it."""
+        """Raise an error: a stream is computed only for the job that reads it."""
         raise UnsupportedOperation("cache() is not available: write the stream to a sink and read it from there")
 
     # --- one record at a time ---
@@ -200,7 +200,7 @@ class DataStream(Settings):
     def flat_map(
         self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Turn each record into any number: `func` yields them, returns an iterable or returns None.
+        """Turn each record into any number of records: `func` yields them, returns an iterable or returns None.
 
         It may also take a collector: `func(value, out)`.
         """
@@ -221,11 +221,12 @@ class DataStream(Settings):
         as_pandas: bool = False,
         event_time: str | None = None,
     ) -> DataStream:
-        """Replace each batch of rows by those that `func` makes of it: a pyarrow.RecordBatch, or an iterable of them.
+        """Replace each batch of rows with the result of `func`: a pyarrow.RecordBatch, or an iterable of batches.
 
-        `func` gets a pyarrow.RecordBatch, or a pandas.DataFrame. How rows are cut into batches is not defined. Results
-        with as many rows as the batch keep their timestamps, row by row; otherwise all get the latest of the batch.
-        `event_time` names one more column, in which timestamps are given to `func` and taken from its results.
+        `func` gets a pyarrow.RecordBatch, or a pandas.DataFrame. The sizes of batches are not defined. Results with as
+        many rows as the batch keep their timestamps, row by row; otherwise all get the latest of the batch.
+        `event_time` names one more column, in which `func` gets timestamps and from which the timestamps of its results
+        are taken.
         """
         form = BatchForm(self._type, as_pandas, event_time)
         return self.apply_operator("Map Batches", MapBatchesOperator(func, form, output_type), output_type)
@@ -239,17 +240,17 @@ class DataStream(Settings):
     ) -> DataStream:
         """Keep the rows for which `func` has true: it gets a batch and returns one boolean for each of its rows.
 
-        The batch is what `map_batches` would give. Rows keep their timestamps.
+        The batch is the same as in `map_batches`. Rows keep their timestamps.
         """
         form = BatchForm(self._type, as_pandas, event_time)
         return self.apply_operator("Filter Batches", FilterBatchesOperator(func, form), self._type)
 
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """The most general operator: records, timestamps, side outputs."""
+        """Apply the most general operator, with access to timestamps and side outputs."""
         return self.apply_operator("Process", ProcessOperator(func, output_type), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
-        """The chosen fields of tuples or rows, in the order given."""
+        """Keep the chosen fields of tuples or rows, in the given order."""
         if not field_indexes:
             raise ValueError("project needs at least one field index")
         projection = Projection(field_indexes, self._type)
@@ -258,17 +259,17 @@ class DataStream(Settings):
         )
 
     def split(self, output_selector: OutputSelector | Callable[[Any], str | Sequence[str]]) -> SplitStream:
-        """Name the outputs to which each record belongs; `select` reads them."""
+        """Name the outputs to which each record belongs. `select` reads them."""
         stream = self.apply_operator("Split", SplitOperator(output_selector), self._type)
         return SplitStream(self._environment, stream._refs, self._type)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What this operator emitted to a side output."""
+        """Return the records that this operator emitted to a side output."""
         ref = StreamRef(self._node, output_tag.tag_id)
         return DataStream(self._environment, [ref], output_tag.type_info)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records their event time and the stream its watermarks: a strategy, or an assigner of Flink 1.x."""
+        """Give records their event time and the stream its watermarks, by a strategy or an assigner of Flink 1.x."""
         strategy = watermark_strategy
         stream = self.apply_operator("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
         if strategy.alignment is not None:
@@ -276,13 +277,13 @@ class DataStream(Settings):
         return stream
 
     def assign_ascending_timestamps(self, extractor: Callable[[Any], int]) -> DataStream:
-        """The Flink 1.x spelling for timestamps that never go back: `extractor` returns the time of a record."""
+        """Assign timestamps that never go back, as in Flink 1.x. `extractor` returns the time of a record."""
         strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(extractor)
         return self.assign_timestamps_and_watermarks(strategy)
 
     # --- several streams ---
     def union(self, *streams: DataStream) -> DataStream:
-        """All records of this and other streams of the same type, in no particular order between them."""
+        """Merge this stream with others of the same type. Their records come in no particular order between streams."""
         refs = list(self._refs)
         for stream in streams:
             if stream._environment is not self._environment:
@@ -291,7 +292,7 @@ class DataStream(Settings):
         return DataStream(self._environment, refs, self._type)
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams of different types for one function, or a stream and a broadcast one."""
+        """Connect two streams of different types for one function, or a stream and a broadcast one."""
         from penstock.datastream.builders.connected_streams import (
             BroadcastConnectedStream,
             BroadcastStream,
@@ -303,13 +304,13 @@ class DataStream(Settings):
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Pairs of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
+        """Join elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
         from penstock.datastream.builders.joined_streams import JoinedStreams
 
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Groups of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
+        """Group elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
         from penstock.datastream.builders.joined_streams import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
@@ -324,11 +325,11 @@ class DataStream(Settings):
         return AllWindowedStream(KeyedStream(plain, one_key), window_assigner)
 
     def time_window_all(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> AllWindowedStream:
-        """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
+        """Cut records into windows, as in Flink 1.x, by the environment's notion of time: by default, event time."""
         return self.window_all(time_assigner(self._environment, size, slide))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of `size` records, which start every `slide` records."""
+        """Cut records into windows of `size`, which start every `slide` records."""
         return self.window_all(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
     def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
@@ -367,7 +368,7 @@ class DataStream(Settings):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> Any:
-        """Send a copy to every subtask; with descriptors, the result fills broadcast state when it is connected."""
+        """Send a copy to every subtask. With descriptors, the result fills broadcast state when it is connected."""
         from penstock.datastream.builders.connected_streams import BroadcastStream
 
         stream = self._partition(Broadcast())
@@ -387,7 +388,7 @@ class DataStream(Settings):
     def add_sink(
         self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | Sink | Callable[[Any], None]
     ) -> DataStreamSink:
-        """Call a SinkFunction, or a plain function, for every record; sink connectors are taken, too."""
+        """Call a SinkFunction, or a plain function, for every record. Sink connectors are accepted too."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
@@ -402,7 +403,10 @@ class DataStream(Settings):
         return stream._sink("Sink", CommittingSink(sink, stream._type), kind="committing sink")
 
     def transform(self, operator_name: str, operator: Sink) -> DataStreamSink:
-        """The Flink 1.x way to give a write-ahead sink its name. Functions are applied with process() and its kin."""
+        """Give a write-ahead sink its name, as in Flink 1.x.
+
+        Functions are applied with process() and similar methods.
+        """
         sink = self.sink_to(operator)
         sink.name(operator_name)
         return sink
@@ -412,13 +416,16 @@ class DataStream(Settings):
         return self._sink("Discard", DiscardingSink())
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Run the job and iterate over this stream's records while it runs; with a limit, a list of that many."""
+        """Run the job and iterate over this stream's records while it runs.
+
+        With a limit, return a list of that many.
+        """
         results = self._environment.collect(self, job_execution_name)
         return results if limit is None else results.take(limit)
 
     # --- making streams ---
     def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
-        """The key selector that `func` needs to hold keyed state; a plain stream has none."""
+        """Return the key selector that `func` needs for keyed state; a plain stream has none."""
         return None
 
     def _input_refs(self) -> tuple[StreamRef, ...]:
@@ -444,7 +451,7 @@ class SplitStream(DataStream):
     """A stream whose records have named outputs."""
 
     def select(self, *output_names: str) -> DataStream:
-        """The records that belong to any of the named outputs, each of them once."""
+        """Return the records that belong to any of the named outputs, each of them once."""
         if not output_names:
             raise ValueError("select needs at least one output name")
         ref = StreamRef(self._node, self._node.operator.add_selection(output_names))
@@ -460,7 +467,7 @@ class DataStreamSink(Settings):
 
 
 def result_type_of(function: Any) -> TypeInformation | None:
-    """The type of the results of a function that says so itself."""
+    """Return the type of the results of a function that declares it; None for other functions."""
     if not isinstance(function, ResultTypeQueryable):
         return None
     produced = function.get_produced_type()
@@ -476,7 +483,7 @@ def result_type_of(function: Any) -> TypeInformation | None:
 def time_assigner(
     environment: StreamExecutionEnvironment, size: LengthOfTime, slide: LengthOfTime | None
 ) -> WindowAssigner[Any, Any]:
-    """The assigner of time_window: by processing time if the environment's time characteristic says so."""
+    """Return the assigner of time_window: by processing time if the environment's time characteristic says so."""
     if environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime:
         if slide is None:
             return TumblingProcessingTimeWindows.of(size)
@@ -485,18 +492,18 @@ def time_assigner(
 
 
 def check_function(func: Any, kind: type, method: str, argument: str) -> None:
-    """Refuse what is neither the function class that a stream needs nor a plain callable."""
+    """Raise unless an argument is of the function class that a stream needs, or a plain callable."""
     if not (isinstance(func, kind) or is_function(func)):
         raise invalid_argument(method, argument, func, f"a {kind.__name__} or a function", (kind,))
 
 
 def check_instance(value: Any, kind: type, method: str, argument: str) -> None:
-    """Refuse what is not of the class that a stream needs."""
+    """Raise unless an argument is of the class that a stream needs."""
     if not isinstance(value, kind):
         raise invalid_argument(method, argument, value, f"a {kind.__name__}", (kind,))
 
 
-# The other stream classes, at home in modules of their own, are reachable here as in PyFlink.
+# The other stream classes have modules of their own. They can be imported from here, as from PyFlink's module.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

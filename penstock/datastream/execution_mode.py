@@ -1,4 +1,4 @@
-"""Whether a job runs as a stream or as a batch."""
+"""The execution mode of a job: as a stream or as a batch."""
 
 from penstock.api.settings.execution_mode import RuntimeExecutionMode
 

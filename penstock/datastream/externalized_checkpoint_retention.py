@@ -1,4 +1,4 @@
-"""What becomes of checkpoints, under the name of PyFlink's module."""
+"""The retention of checkpoints, under the name of PyFlink's module."""
 
 from penstock.api.settings.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 

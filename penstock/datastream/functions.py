@@ -1,4 +1,4 @@
-"""The functions that users write and the contexts they are given, under the names of PyFlink's module."""
+"""The functions that users write and the contexts that they get, under the names of PyFlink's module."""
 
 from typing import TypeVar
 
@@ -79,7 +79,7 @@ IN1 = TypeVar("IN1")
 IN2 = TypeVar("IN2")
 OUT = TypeVar("OUT")
 KEY = TypeVar("KEY")
-"""For the type hints of programs that import them from here, as from PyFlink's module."""
+"""Type variables for the hints of programs that import them from here, as from PyFlink's module."""
 
 __all__ = [
     "AggregateFunction",

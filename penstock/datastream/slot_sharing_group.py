@@ -1,4 +1,4 @@
-"""Groups of operators that may share a slot, and the resources they ask for."""
+"""Groups of operators that may share a slot, with the resources that they need."""
 
 from penstock.api.slot_sharing_group import MemorySize, SlotSharingGroup
 

@@ -1,4 +1,4 @@
-"""How state is kept while a job runs. These are settings; the tables themselves live in the state package."""
+"""The settings for state while a job runs. The tables themselves are in the engine's state package."""
 
 from penstock.api.settings.state_backend import (
     CustomStateBackend,

@@ -1,4 +1,4 @@
-"""StreamExecutionEnvironment: where a program begins, and where it is run."""
+"""StreamExecutionEnvironment: the place where a program begins and is run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StreamExecutionEnvironment:
         self._dependencies = PythonDependencies()
         self._sinks: list[Transformation] = []
         self._query_uids: dict[str, int] = {}
-        """How often an identity was given to operators of queries in this program."""
+        """Number of times that each identity was given to operators of queries in this program."""
         self._groups: dict[str, SlotSharingGroup] = {}
         self._time = TimeCharacteristic.EventTime
         self._changelog: bool | None = None
@@ -70,14 +70,14 @@ class StreamExecutionEnvironment:
     # --- where it runs ---
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """The environment for wherever the program is started: the active Spark session, or a local one."""
+        """Return the environment for the place where the program runs: the active Spark session, or a local one."""
         return StreamExecutionEnvironment(configuration)
 
     @staticmethod
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """An environment on Spark in this process, with a core for each of `parallelism` subtasks."""
+        """Return an environment on Spark in this process, with a core for each of `parallelism` subtasks."""
         environment = StreamExecutionEnvironment(configuration)
         wanted = parallelism or StreamExecutionEnvironment.get_default_local_parallelism()
         environment.set_parallelism(wanted)
@@ -92,9 +92,10 @@ class StreamExecutionEnvironment:
         configuration: Configuration | str | None = None,
         *jar_files: str,
     ) -> StreamExecutionEnvironment:
-        """On a Spark cluster: a master URL such as 'spark://host:7077', 'yarn' or 'k8s://…', or a host and a port.
+        """Return an environment on a Spark cluster.
 
-        Jars, which Java's method takes after the port or the parallelism, have no effect.
+        The cluster is a master URL such as 'spark://host:7077', 'yarn' or 'k8s://…', or a host and a port. Jars, which
+        Java's method takes after the port or the parallelism, have no effect.
         """
         jars = [text for text in (parallelism, configuration) if isinstance(text, str)]
         parallelism = parallelism if isinstance(parallelism, int) else None
@@ -121,7 +122,7 @@ class StreamExecutionEnvironment:
         return self._settings.config
 
     def configure(self, configuration: Configuration) -> None:
-        """Take options over from a Configuration."""
+        """Take over the options of a Configuration."""
         self._settings.read(configuration)
 
     @property
@@ -129,7 +130,7 @@ class StreamExecutionEnvironment:
         return JavaEnvironment(self._settings)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """How many subtasks an operator has unless it sets its own parallelism."""
+        """Set the number of subtasks of operators that do not set their own parallelism."""
         self._settings.config.set_parallelism(parallelism)
         return self
 
@@ -137,7 +138,7 @@ class StreamExecutionEnvironment:
         return self._settings.parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """The number of key groups: how far the job can ever be scaled."""
+        """Set the number of key groups, the most subtasks to which the job can ever be scaled."""
         self._settings.config.set_max_parallelism(max_parallelism)
         return self
 
@@ -145,12 +146,12 @@ class StreamExecutionEnvironment:
         return self._settings.config.get_max_parallelism()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING, BATCH, or AUTOMATIC: BATCH when every source is bounded."""
+        """Set STREAMING, BATCH, or AUTOMATIC, which is BATCH if every source is bounded."""
         self._settings.mode = execution_mode
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """The shortest time between the starts of two epochs that are not catching up: latency against overhead."""
+        """Set the shortest time between the starts of two epochs that are not catching up: latency against overhead."""
         if timeout_millis < -1:
             raise ValueError(f"a buffer timeout is at least -1, not {timeout_millis}")
         self._settings.buffer_timeout = timeout_millis
@@ -170,7 +171,7 @@ class StreamExecutionEnvironment:
         return True
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
-        """The switch of Flink 1.x. IngestionTime stamps every source's records with their epoch's time."""
+        """Set the notion of time of Flink 1.x. IngestionTime stamps every source's records with their epoch's time."""
         self._time = characteristic
         return self
 
@@ -223,7 +224,7 @@ class StreamExecutionEnvironment:
         return self._settings.state_backend
 
     def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
-        """What happens after a failure; without one, a job with checkpoints restarts after growing delays."""
+        """Set the reaction to a failure. By default, a job with checkpoints restarts after growing delays."""
         self._settings.restart = restart_strategy
         return self
 
@@ -231,12 +232,12 @@ class StreamExecutionEnvironment:
         return self._settings.restart
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Kept for programs that set it: checkpoints hold only what changed in any case, and need no changelog."""
+        """Accept the setting of a program. Checkpoints hold only changes in any case, and need no changelog."""
         self._changelog = enabled
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """What was set; None if nothing was."""
+        """Return the value that was set; None if there was none."""
         return self._changelog
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
@@ -248,49 +249,49 @@ class StreamExecutionEnvironment:
 
     # --- what the slots need ---
     def add_python_file(self, file_path: str) -> None:
-        """A module, package folder or zip that functions import."""
+        """Add a module, package folder or zip that functions import."""
         self._dependencies.add_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """A requirements.txt to install for the slots; with a folder of packages, without any index."""
+        """Set a requirements.txt to install for the slots; with a folder of packages, without any index."""
         self._dependencies.set_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive to unpack into the slots' working directory, under `target_dir` or its own name."""
+        """Add an archive to unpack into the slots' working directory, under `target_dir` or its own name."""
         self._dependencies.add_archive(archive_path, target_dir)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """A local file or folder for the functions: `runtime_context.get_distributed_cache().get_file(name)`.
+        """Add a local file or folder for `runtime_context.get_distributed_cache().get_file(name)`.
 
         Every slot finds a copy on its own machine, which may always be executed.
         """
         self._dependencies.cache(file_path, name)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The Python that runs the slots, for a session that is still to be created."""
+        """Set the Python that runs the slots, for a session that is still to be created."""
         self._settings.spark["spark.pyspark.python"] = python_exec
 
     def add_jars(self, *jars_path: str) -> None:
-        """Accepted for PyFlink programs that bring connectors as jars; here connectors are Python packages."""
+        """Warn that jars have no effect; here connectors are Python packages. PyFlink programs bring theirs as jars."""
         warnings.warn(f"jars have no effect here: {', '.join(jars_path)}", stacklevel=2)
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Accepted for PyFlink programs; there is no class path here."""
+        """Warn that class paths have no effect."""
         warnings.warn(f"class paths have no effect here: {', '.join(classpaths)}", stacklevel=2)
 
     # --- sources ---
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
-        """The elements of a collection, in order, from one subtask."""
+        """Read the elements of a collection, in order, in one subtask."""
         values = list(collection)
         fitted = values if type_info is None else type_info.fit(values)
         return self._source("Collection Source", CollectionSource(fitted), type_info)
 
     def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
-        """The given elements, in order."""
+        """Read the given elements, in order."""
         return self.from_collection(elements, type_info)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
-        """The whole numbers from `start` to `end`, both included; each subtask emits one run of them."""
+        """Read the whole numbers from `start` to `end`, both included. Each subtask emits one run of them."""
         checked = NumberSequenceSource(start, end)
         return self._source("Sequence Source", SequenceSource(checked.start, checked.end), Types.LONG(), check=False)
 
@@ -301,7 +302,7 @@ class StreamExecutionEnvironment:
         count: int | None = None,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """function(0), function(1), … at `rate` records a second, `count` of them or for ever."""
+        """Emit function(0), function(1), … at `rate` records a second, `count` of them or for ever."""
         if not rate > 0:
             raise ValueError(f"a rate is a number of records per second above 0, not {rate!r}")
         if count is not None and count < 0:
@@ -309,7 +310,7 @@ class StreamExecutionEnvironment:
         return self._source("Generator Source", RateSource(function, rate, count), type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """The lines of a file, of the files in a directory, or of those that match a pattern; any fsspec URL."""
+        """Read the lines of a file, of the files in a directory, or of those that match a pattern; any fsspec URL."""
         source = FileSource.for_record_stream_format(TextLineFormat(charset_name), file_path).build()
         return self._split_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
 
@@ -320,10 +321,10 @@ class StreamExecutionEnvironment:
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
     ) -> DataStream:
-        """The records of files in some format.
+        """Read the records of files in some format.
 
-        PROCESS_CONTINUOUSLY looks for new files every `interval` milliseconds. A file that was modified since is read
-        again, from its beginning.
+        PROCESS_CONTINUOUSLY looks for new files every `interval` milliseconds. A modified file is read again, from its
+        beginning.
         """
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
@@ -333,7 +334,7 @@ class StreamExecutionEnvironment:
         return self._split_source(builder.build(), WatermarkStrategy.no_watermarks(), "File Source")
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
-        """Lines from a TCP server, as long as it sends; see SocketTextSource for what happens when it stops."""
+        """Read lines from a TCP server, as long as it sends. SocketTextSource explains what happens when it stops."""
         return self.add_source(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Source", Types.STRING())
 
     def add_source(
@@ -342,9 +343,9 @@ class StreamExecutionEnvironment:
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A source written in Python: its run loop emits through a SourceContext until it is cancelled.
+        """Read a source written in Python. Its run loop emits through a SourceContext until it is cancelled.
 
-        Connectors that Flink counts among the SourceFunctions are taken, too.
+        Connectors that are SourceFunctions in Flink are accepted too.
         """
         if isinstance(source_func, Source):
             strategy = source_func.watermark_strategy or WatermarkStrategy.no_watermarks()
@@ -363,9 +364,9 @@ class StreamExecutionEnvironment:
         rate_limit: float | None = None,
         max_records_per_epoch: int | None = None,
     ) -> DataStream:
-        """A source connector, with its watermark strategy.
+        """Read a source connector, with its watermark strategy.
 
-        `bad_records` says what happens to records that cannot be decoded; by default the job fails. `rate_limit` is a
+        `bad_records` is the treatment of records that cannot be decoded; by default the job fails. `rate_limit` is a
         number of records a second, `max_records_per_epoch` one for each epoch, both for all subtasks together.
         """
         limits = _read_limits(rate_limit, max_records_per_epoch)
@@ -402,11 +403,11 @@ class StreamExecutionEnvironment:
         staging_directory: str | None = None,
         trigger: dict[str, Any] | None = None,
     ) -> DataStream:
-        """The rows of a Spark DataFrame, as Rows with the names of its columns.
+        """Read the rows of a Spark DataFrame, as Rows with the names of its columns.
 
-        Those of a streaming one arrive exactly once: Spark's query puts its micro-batches into `staging_directory`, any
-        fsspec URL that driver and slots can reach, and they are read from there. `trigger` has the arguments of Spark's
-        `DataStreamWriter.trigger`; with `{"availableNow": True}` the stream ends.
+        The rows of a streaming one arrive exactly once: Spark's query puts its micro-batches into `staging_directory`,
+        any fsspec URL that driver and slots can reach, and they are read from there. `trigger` has the arguments of
+        Spark's `DataStreamWriter.trigger`; with `{"availableNow": True}` the stream ends.
         """
         self._settings.reads_frames = True
         strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
@@ -417,7 +418,7 @@ class StreamExecutionEnvironment:
         return stream if watermark_strategy is None else stream.assign_timestamps_and_watermarks(strategy)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
-        """The records of an AvroInputFormat; Flink's other input formats are Java's alone."""
+        """Read the records of an AvroInputFormat. Flink's other input formats exist only in Java."""
         if not isinstance(input_format, AvroInputFormat):
             raise UnsupportedOperation(
                 f"create_input reads an AvroInputFormat, not {input_format!r}: use from_source with a FileSource"
@@ -440,15 +441,15 @@ class StreamExecutionEnvironment:
         return JobClient(submission.start(self, job_name))
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON, in the form of Flink's plan visualizer."""
+        """Return the plan as JSON, in the form of Flink's plan visualizer."""
         return explain.as_json(self._plan(None))
 
     def explain(self, job_name: str | None = None) -> str:
-        """The plan as text: stages, chains, operators and how records travel between them."""
+        """Return the plan as text: stages, chains, operators and the ways of records between them."""
         return explain.as_text(self._plan(job_name))
 
     def close(self) -> None:
-        """Forget the program. The Spark session stays, since others may use it."""
+        """Forget the program. The Spark session stays, because others may use it."""
         self._sinks.clear()
         self._query_uids.clear()
 
@@ -490,9 +491,10 @@ class StreamExecutionEnvironment:
 
 
 def _collect_with(stream: DataStream) -> tuple[int | None, bool]:
-    """The parallelism of a stream's results: as it is where they stay in their subtasks, else one, to keep the order.
+    """Return the parallelism for collecting a stream's results, and True if it is fixed.
 
-    Either way the records of an upstream subtask arrive in their order, as they do in PyFlink.
+    It is the stream's own if records stay in their subtasks; otherwise one, to keep the order. Either way the records
+    of an upstream subtask arrive in their order, as they do in PyFlink.
     """
     above = stream._refs[0]
     if len(stream._refs) > 1 or above.partitioning is not None:

@@ -1,4 +1,4 @@
-"""Which clock a timer follows."""
+"""The clock of a timer."""
 
 from penstock.api.time_domain import TimeDomain
 

@@ -1,4 +1,4 @@
-"""ResultTypeQueryable, where PyFlink has it."""
+"""ResultTypeQueryable, in the place where PyFlink has it."""
 
 from penstock.api.functions.element_functions import ResultTypeQueryable
 

@@ -1,4 +1,4 @@
-"""Two streams for one function: ConnectedStreams, and a stream beside one that is broadcast."""
+"""Two streams for one function: ConnectedStreams, and a stream beside a broadcast one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.graph.transformations import StreamRef, Transformation
 
 @check_arguments
 class ConnectedStreams:
-    """Two streams, of one type each, that meet in a function, and share its state if both are keyed."""
+    """Two streams, of one type each, that one function reads. If both are keyed, they share its state."""
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         if stream1.get_execution_environment() is not stream2.get_execution_environment():
@@ -49,18 +49,18 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """map1 for records of the first stream, map2 for those of the second."""
+        """Apply map1 to records of the first stream, and map2 to those of the second."""
         return self._then("Co-Map", CoMapOperator(func, ("map1", "map2"), output_type, self._selectors()), output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """flat_map1 for records of the first stream, flat_map2 for those of the second."""
+        """Apply flat_map1 to records of the first stream, and flat_map2 to those of the second."""
         operator = CoFlatMapOperator(func, ("flat_map1", "flat_map2"), output_type, self._selectors())
         return self._then("Co-Flat Map", operator, output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """process_element1 and process_element2, with timers if both streams are keyed."""
+        """Apply process_element1 and process_element2, with timers if both streams are keyed."""
         kind = KeyedCoProcessFunction if self._selectors() else CoProcessFunction
         if not isinstance(func, CoProcessFunction):
             check_instance(func, kind, "ConnectedStreams.process without keys", "func")
@@ -78,7 +78,7 @@ class ConnectedStreams:
 
 @check_arguments
 class BroadcastStream:
-    """A stream of which every subtask gets a copy, to fill broadcast state."""
+    """A stream that every subtask gets a copy of, to fill broadcast state."""
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
         self.input_stream = input_stream
@@ -104,7 +104,7 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """process_element for the stream, process_broadcast_element for what is broadcast."""
+        """Apply process_element to the stream, and process_broadcast_element to the broadcast records."""
         stream = self.non_broadcast_stream
         selector: Callable[[Any], Any] | None = None
         if isinstance(stream, KeyedStream):

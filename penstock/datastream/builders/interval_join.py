@@ -18,7 +18,7 @@ from penstock.errors import UnsupportedOperation
 
 @check_arguments
 class IntervalJoin:
-    """Two keyed streams; next, `between` says how far apart in event time matching elements may be."""
+    """Two keyed streams. The next step, `between`, bounds the distance of matching elements in event time."""
 
     def __init__(self, left: KeyedStream, right: DataStream) -> None:
         if not isinstance(right, KeyedStream):
@@ -27,7 +27,7 @@ class IntervalJoin:
         self._right = right
 
     def between(self, lower_bound: LengthOfTime, upper_bound: LengthOfTime) -> IntervalJoined:
-        """left.timestamp + lower_bound ≤ right.timestamp ≤ left.timestamp + upper_bound, both included."""
+        """Match if left.timestamp + lower_bound ≤ right.timestamp ≤ left.timestamp + upper_bound."""
         return IntervalJoined(self._left, self._right, IntervalSpec(to_millis(lower_bound), to_millis(upper_bound)))
 
 
@@ -41,25 +41,25 @@ class IntervalJoined:
         self._spec = spec
 
     def lower_bound_exclusive(self) -> IntervalJoined:
-        """The lower bound itself does not match."""
+        """Exclude the lower bound itself."""
         return IntervalJoined(self._left, self._right, replace(self._spec, lower_exclusive=True))
 
     def upper_bound_exclusive(self) -> IntervalJoined:
-        """The upper bound itself does not match."""
+        """Exclude the upper bound itself."""
         return IntervalJoined(self._left, self._right, replace(self._spec, upper_exclusive=True))
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Late elements of the left stream go to a side output instead of being dropped."""
+        """Send late elements of the left stream to a side output instead of dropping them."""
         return IntervalJoined(self._left, self._right, replace(self._spec, left_late=output_tag))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Late elements of the right stream go to a side output instead of being dropped."""
+        """Send late elements of the right stream to a side output instead of dropping them."""
         return IntervalJoined(self._left, self._right, replace(self._spec, right_late=output_tag))
 
     def process(
         self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """process_element(left, right, ctx) for every pair within the bounds."""
+        """Apply process_element(left, right, ctx) to every pair within the bounds."""
         spec = self._spec.inclusive()
         if spec.lower > spec.upper:
             raise ValueError(f"the lower bound of the join ({spec.lower} ms) is above the upper ({spec.upper} ms)")

@@ -1,4 +1,4 @@
-"""What stands for the Java environment behind PyFlink's: programs reach through it for options that have no method."""
+"""A stand-in for PyFlink's Java environment, through which programs set options that have no method."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from penstock.service.launch.execution_settings import EnvironmentSettings
 
 
 class JavaEnvironment(absent_object):
-    """Has a configuration; whatever else is asked of it says what to do instead."""
+    """Has a configuration. Access to any other attribute raises an error with advice."""
 
     def __init__(self, settings: EnvironmentSettings) -> None:
         super().__init__("the Java environment", ADVICE)
         self._settings = settings
 
     def getConfiguration(self) -> JavaConfiguration:  # noqa: N802
-        """The environment's options: a change takes effect at once."""
+        """Return the environment's options. A change takes effect at once."""
         return JavaConfiguration(self._settings)
 
 
 class JavaConfiguration(Configuration):
-    """A Configuration that is written through to its environment, with Java's spelling beside Python's."""
+    """A Configuration that writes changes through to its environment, with Java's spelling besides Python's."""
 
     def __init__(self, settings: EnvironmentSettings) -> None:
         super().__init__(effective_options(settings))

@@ -26,7 +26,7 @@ from penstock.errors import UnsupportedOperation
 
 @check_arguments
 class JoinedStreams:
-    """`a.join(b)`: next, `where` says the key of the first stream."""
+    """`a.join(b)`. The next step, `where`, sets the key of the first stream."""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         self._streams = (first, second)
@@ -37,7 +37,7 @@ class JoinedStreams:
 
 @check_arguments
 class CoGroupedStreams(JoinedStreams):
-    """`a.co_group(b)`: next, `where` says the key of the first stream."""
+    """`a.co_group(b)`. The next step, `where`, sets the key of the first stream."""
 
     def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
         return Where(self._streams, as_key_selector(key_selector), key_type, CoGroupWindow)
@@ -45,7 +45,7 @@ class CoGroupedStreams(JoinedStreams):
 
 @check_arguments
 class Where:
-    """A join whose first key is known; next, `equal_to` says the key of the second stream."""
+    """A join with its first key. The next step, `equal_to`, sets the key of the second stream."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Where:
 
 @check_arguments
 class EqualTo:
-    """A join whose keys are known; next, `window` says in which windows elements are matched."""
+    """A join with both keys. The next step, `window`, sets the windows in which elements are matched."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class EqualTo:
 
 @check_arguments
 class _MatchWindow:
-    """Two streams in windows; the settings are those of any window."""
+    """Two streams in windows, with the settings of any window."""
 
     def __init__(self, windowed: WindowedStream) -> None:
         self._windowed = windowed
@@ -101,7 +101,7 @@ class _MatchWindow:
         return self
 
     def evictor(self, evictor: Evictor) -> Any:
-        """Elements are seen as (side, value): 0 for the first stream, 1 for the second."""
+        """Set an evictor. It gets elements as (side, value): 0 for the first stream, 1 for the second."""
         self._windowed.evictor(evictor)
         return self
 
@@ -110,7 +110,7 @@ class _MatchWindow:
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Any:
-        """Late elements come out as (side, value)."""
+        """Send late elements to a side output, as (side, value)."""
         self._windowed.side_output_late_data(output_tag)
         return self
 
@@ -127,20 +127,20 @@ class JoinWindow(_MatchWindow):
         function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """function(left, right) for every pair: one result from a JoinFunction, any number from a FlatJoinFunction."""
+        """Call function(left, right) for every pair. A JoinFunction gives one result, a FlatJoinFunction any number."""
         return self._apply("Window Join", JoinEvaluation(function), output_type)
 
 
 @check_arguments
 class CoGroupWindow(_MatchWindow):
-    """All elements of both sides with one key in a common window, also where one side has none."""
+    """All elements of both sides with one key in a common window, even if one side has none."""
 
     def apply(
         self,
         function: CoGroupFunction | Callable[[list[Any], list[Any]], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """function(lefts, rights) yields any number of results."""
+        """Call function(lefts, rights) for every key and window. It yields any number of results."""
         return self._apply("Window Co-Group", CoGroupEvaluation(function), output_type)
 
 

@@ -44,32 +44,32 @@ class FoldsFields(ABC):
 
     @abstractmethod
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
-        """Fold records with a function of what came before and the next record."""
+        """Fold records with a function of the earlier result and the next record."""
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The sum of a field."""
+        """Compute the sum of a field."""
         return self._fold("Sum", Accumulate(Field(position_to_sum), add))
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The minimum of a field; the other fields are those of the first record."""
+        """Compute the minimum of a field. The other fields are those of the first record."""
         return self._fold("Min", Accumulate(Field(position_to_min), min))
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The maximum of a field; the other fields are those of the first record."""
+        """Compute the maximum of a field. The other fields are those of the first record."""
         return self._fold("Max", Accumulate(Field(position_to_max), max))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the least field; of equal ones the first, or the last if `first` is false."""
+        """Choose the record with the least field; of equal ones the first, or the last if `first` is false."""
         return self._fold("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
+        """Choose the record with the greatest field; of equal ones the first, or the last if `first` is false."""
         return self._fold("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
 
 @check_arguments
 class KeyedStream(DataStream, FoldsFields):
-    """Records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
+    """A stream whose records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
 
     class AccumulateType(enum.Enum):
         """The rolling aggregations."""
@@ -90,34 +90,37 @@ class KeyedStream(DataStream, FoldsFields):
         self._key_type = key_type
 
     def get_key_type(self) -> TypeInformation | None:
-        """The declared type of the key."""
+        """Return the declared type of the key."""
         return self._key_type
 
     # --- functions with state per key ---
     def process(
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """State, timers, side outputs: the most general operator on keys."""
+        """Apply the most general operator on keys, with state, timers and side outputs."""
         return self.apply_operator("Keyed Process", ProcessOperator(func, output_type, self.key_selector), output_type)
 
     def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
-        """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
+        """Fold the records of a key into one. Every step is emitted, or in BATCH mode the last."""
         return self.apply_operator("Keyed Reduce", ReduceOperator(func, None, self.key_selector), self._type)
 
     def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
-        """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
+        """Apply func(value, state), which returns (result, new state).
+
+        The state is None at first, and None clears it.
+        """
         return self.apply_operator("Map With State", MapWithState(func, output_type, self.key_selector), output_type)
 
     def flat_map_with_state(
         self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """func(value, state) returns (iterable of results, new state)."""
+        """Apply func(value, state), which returns (iterable of results, new state)."""
         return self.apply_operator(
             "Flat Map With State", FlatMapWithState(func, output_type, self.key_selector), output_type
         )
 
     def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
-        """func(value, state) returns (whether to keep the value, new state)."""
+        """Apply func(value, state), which returns (True to keep the value, new state)."""
         return self.apply_operator("Filter With State", FilterWithState(func, None, self.key_selector), self._type)
 
     def fold(
@@ -126,7 +129,7 @@ class KeyedStream(DataStream, FoldsFields):
         fold_function: FoldFunction | Callable[[Any, Any], Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """The Flink 1.x way to fold: each record gives fold_function(accumulator, record), from `initial_value` on."""
+        """Fold as in Flink 1.x: each record gives fold_function(accumulator, record), from `initial_value` on."""
         rolling = RollingFold(FoldAggregate(initial_value, fold_function))
         return self.apply_operator("Keyed Fold", MapWithState(rolling, output_type, self.key_selector), output_type)
 
@@ -134,10 +137,10 @@ class KeyedStream(DataStream, FoldsFields):
     def as_queryable_state(
         self, queryable_state_name: str, state_descriptor: StateDescriptor | None = None
     ) -> QueryableStateStream:
-        """Keep what arrives for each key in a state that clients can look up, and send nothing on.
+        """Keep the records of each key in a state that clients can look up, and send nothing on.
 
-        Without a descriptor it is the last record. A value state keeps the last record too; records are added to a
-        reducing, aggregating or list state.
+        Without a descriptor the state is the last record. A value state keeps the last record too; records are added to
+        a reducing, aggregating or list state.
         """
         descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self._type)
         node = self._sink(f"Queryable State {queryable_state_name}", QueryableStateSink(descriptor, self.key_selector))
@@ -170,11 +173,11 @@ class KeyedStream(DataStream, FoldsFields):
         return WindowedStream(self, window_assigner)
 
     def time_window(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> WindowedStream:
-        """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
+        """Cut records into windows, as in Flink 1.x, by the environment's notion of time: by default, event time."""
         return self.window(time_assigner(self._environment, size, slide))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of `size` records of a key, which start every `slide` records."""
+        """Cut the records of a key into windows of `size`, which start every `slide` records."""
         return self.window(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
     # --- what keys forbid ---
@@ -185,7 +188,7 @@ class KeyedStream(DataStream, FoldsFields):
         )
 
     def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
-        """Only function objects can hold state; for a lambda no key is computed."""
+        """Return the key selector for a function object, which can hold state; for a lambda no key is computed."""
         return self.key_selector if isinstance(func, Function) else None
 
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
@@ -196,7 +199,7 @@ __all__ = ["KeyedStream"]
 
 
 def _refuse(setting: str) -> Callable[..., NoReturn]:
-    """A method that says why a keyed stream has no such setting. It has the parameters of the setting."""
+    """Return a method that explains why a keyed stream has no such setting. It has the parameters of the setting."""
 
     @wraps(getattr(DataStream, setting))
     def refuse(self: KeyedStream, *_: Any, **__: Any) -> NoReturn:

@@ -1,4 +1,4 @@
-"""CEP and PatternStream: a stream in which a pattern is looked for, waiting to be told what to do with matches."""
+"""CEP and PatternStream: a stream with a pattern, to which functions for the matches are applied."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Comparator: TypeAlias = EventComparator | Callable[[Any, Any], int]
 
 @check_arguments
 class CEP:
-    """Where patterns meet streams."""
+    """The entry to pattern matching on streams."""
 
     @staticmethod
     def pattern(input: DataStream, pattern: Pattern, comparator: Comparator | None = None) -> PatternStream:
-        """Look for a pattern in a stream: for each key apart, or without keys in the whole of it, in one subtask.
+        """Match a pattern in a stream: for each key separately, or without keys in the whole stream, in one subtask.
 
         A comparator, an EventComparator or a function of two events, orders events that have the same timestamp.
         """
@@ -49,16 +49,16 @@ class CEP:
     def dynamic_pattern(
         input: DataStream, pattern: Pattern, updates: DataStream, comparator: Comparator | None = None
     ) -> PatternStream:
-        """Look for a pattern until the other stream brings the next one: a text, or a PatternUpdate.
+        """Match a pattern until the other stream brings the next one: a text, or a PatternUpdate.
 
-        Every subtask gets every update. It counts for events that are matched after it has arrived.
+        Every subtask gets every update. An update applies to events that are matched after it has arrived.
         """
         return PatternStream(input, _spec(pattern, comparator), updates)
 
 
 @check_arguments
 class PatternStream:
-    """A pattern on a stream. Its methods leave it as it is and return what comes of it."""
+    """A pattern on a stream. Its methods leave it unchanged and return the result."""
 
     def __init__(self, stream: DataStream, spec: PatternSpec, updates: DataStream | None = None) -> None:
         self._stream = stream
@@ -66,11 +66,11 @@ class PatternStream:
         self._updates = updates
 
     def in_event_time(self) -> PatternStream:
-        """Events count in the order of their timestamps, once the watermark has reached them. The default."""
+        """Match events in the order of their timestamps, once the watermark has reached them. This is the default."""
         return PatternStream(self._stream, replace(self._spec, event_time=True), self._updates)
 
     def in_processing_time(self) -> PatternStream:
-        """Events count in the order of their arrival, at the time of their arrival."""
+        """Match events in the order of their arrival, at the time of their arrival."""
         return PatternStream(self._stream, replace(self._spec, event_time=False), self._updates)
 
     def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
@@ -80,16 +80,16 @@ class PatternStream:
     def process(
         self, pattern_process_function: PatternProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Every match for a PatternProcessFunction; if it is also a TimedOutPartialMatchHandler, timeouts too."""
+        """Apply a function to every match, and to timeouts if it is also a TimedOutPartialMatchHandler."""
         return self._then("Pattern Process", pattern_process_function, output_type)
 
     def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """One result for each match: `select(fn)`, or `select(timeout_tag, timeout_fn, fn)` to hear of timeouts."""
+        """Emit one result for each match: `select(fn)`, or `select(timeout_tag, timeout_fn, fn)` for timeouts too."""
         kinds = PatternSelectFunction, PatternTimeoutFunction
         return self._then("Pattern Select", _selecting("select", functions, kinds, flat=False), output_type)
 
     def flat_select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Any number of results for each match; as `select`, with functions that yield."""
+        """Emit any number of results for each match. It is like `select`, with functions that yield."""
         kinds = PatternFlatSelectFunction, PatternFlatTimeoutFunction
         return self._then("Pattern Flat Select", _selecting("flat_select", functions, kinds, flat=True), output_type)
 
@@ -108,7 +108,7 @@ class PatternStream:
 
 
 class _NoDelay(WatermarkGenerator):
-    """Patterns have no time of their own, so they do not hold back that of the events."""
+    """Generates no delay. Patterns have no time of their own, so they do not hold back the time of the events."""
 
     def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
         pass

@@ -15,7 +15,7 @@ from penstock.graph.transformations import Transformation
 
 @check_arguments
 class QueryableStateStream(Settings):
-    """What `as_queryable_state` returns: under which name, and as what, the state is found."""
+    """The result of `as_queryable_state`, with the name and the descriptor of the state."""
 
     def __init__(self, node: Transformation, descriptor: StateDescriptor, key_type: TypeInformation | None) -> None:
         self._node = node
@@ -23,20 +23,20 @@ class QueryableStateStream(Settings):
         self._key_type = key_type
 
     def get_queryable_state_name(self) -> str:
-        """The name that clients use."""
+        """Return the name that clients use."""
         return str(self._descriptor.get_queryable_state_name())
 
     def get_state_descriptor(self) -> StateDescriptor:
-        """What the state is."""
+        """Return the descriptor of the state."""
         return self._descriptor
 
     def get_key_type(self) -> TypeInformation | None:
-        """The declared type of the key; None where none was declared."""
+        """Return the declared type of the key; None if no type was declared."""
         return self._key_type
 
 
 def queryable_descriptor(name: str, given: Any, record_type: TypeInformation | None) -> StateDescriptor:
-    """The descriptor of the state behind `as_queryable_state`, checked; one that was given stays as it is."""
+    """Return the checked descriptor of the state behind `as_queryable_state`. A given one stays unchanged."""
     if given is None:
         given = ValueStateDescriptor(name if isinstance(name, str) and name else "queryable", record_type)
     if not isinstance(given, StateDescriptor):

@@ -1,4 +1,4 @@
-"""WindowedStream and AllWindowedStream: a stream cut into windows, waiting to be told what to compute."""
+"""WindowedStream and AllWindowedStream: a stream cut into windows, to which functions are applied."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ WindowFunctions: TypeAlias = (
 
 @check_arguments
 class _Windowed(FoldsFields, Generic[P]):
-    """What windows with and without keys share."""
+    """The common part of windows with and without keys."""
 
     _what: str
     _for_process: tuple[type, type[Evaluation]]
-    """The class of the functions that `process` takes, and how these are evaluated."""
+    """Class of the functions that `process` takes, and the evaluation of such functions."""
     _for_apply: tuple[type, type[Evaluation]]
     """The same for `apply`."""
 
@@ -65,7 +65,7 @@ class _Windowed(FoldsFields, Generic[P]):
         self._late_tag: OutputTag | None = None
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Any:
-        """When windows are evaluated, instead of the assigner's default."""
+        """Set the trigger of evaluations, instead of the assigner's default."""
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise UnsupportedOperation(
                 f"{self._assigner} merges windows, and {type(trigger).__name__} cannot: use one whose can_merge() "
@@ -75,12 +75,12 @@ class _Windowed(FoldsFields, Generic[P]):
         return self
 
     def evictor(self, evictor: Evictor) -> Any:
-        """What leaves a window before or after it is evaluated; with an evictor, all elements are kept until then."""
+        """Set the evictor, which removes elements before or after an evaluation. Until then, all elements are kept."""
         self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
-        """How long after its end a window is kept for late elements, each of which evaluates it again."""
+        """Set how long after its end a window is kept for late elements, each of which evaluates it again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
             raise ValueError(f"the allowed lateness must not be negative, but is {lateness} ms")
@@ -104,13 +104,13 @@ class _Windowed(FoldsFields, Generic[P]):
 
     # --- all elements of a pane ---
     def process(self, process_window_function: P, output_type: TypeInformation | None = None) -> DataStream:
-        """All elements of a pane for a ProcessWindowFunction; for a ProcessAllWindowFunction if there are no keys."""
+        """Apply a ProcessWindowFunction to all elements of a pane; without keys, a ProcessAllWindowFunction."""
         kind, evaluation = self._for_process
         check_instance(process_window_function, kind, f"{type(self).__name__}.process", "process_window_function")
         return self.apply_evaluation("Window Process", Buffered(), evaluation(process_window_function), output_type)
 
     def apply(self, window_function: WindowFunctions, output_type: TypeInformation | None = None) -> DataStream:
-        """All elements of a pane for a WindowFunction; for an AllWindowFunction if there are no keys."""
+        """Apply a WindowFunction to all elements of a pane; without keys, an AllWindowFunction."""
         kind, evaluation = self._for_apply
         check_function(window_function, kind, f"{type(self).__name__}.apply", "window_function")
         return self.apply_evaluation("Window Apply", Buffered(), evaluation(window_function), output_type)
@@ -122,7 +122,7 @@ class _Windowed(FoldsFields, Generic[P]):
         window_function: WindowFunctions | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """One value per pane, kept reduced; a window function gets that one."""
+        """Reduce each pane to one value as records arrive. A window function gets this value."""
         declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
         check = output_type is not None
         return self.apply_evaluation(
@@ -136,7 +136,7 @@ class _Windowed(FoldsFields, Generic[P]):
         window_function: WindowFunctions | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """The Flink 1.x way to fold: one accumulator per pane, from `initial_value` on. A window function gets it."""
+        """Fold each pane into one accumulator, from `initial_value` on, as in Flink 1.x. A window function gets it."""
         if isinstance(self._assigner, MergingWindowAssigner):
             raise UnsupportedOperation(f"{self._assigner} merges windows, and folds cannot merge: use aggregate()")
         return self.aggregate(FoldAggregate(initial_value, fold_function), window_function, output_type=output_type)
@@ -148,14 +148,14 @@ class _Windowed(FoldsFields, Generic[P]):
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """One accumulator per pane; a window function gets its result."""
+        """Aggregate each pane into one accumulator. A window function gets its result."""
         return self.apply_evaluation(
             "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
         )
 
     # --- making the operator ---
     def _evaluation(self, function: Any) -> Evaluation:
-        """How a window function, or none, evaluates what was reduced or aggregated."""
+        """Return the evaluation of a reduced or aggregated pane with a window function, or without one."""
         if function is None:
             return Evaluation()
         kind, evaluation = self._for_process
@@ -194,7 +194,7 @@ class _Windowed(FoldsFields, Generic[P]):
         return self._place(stream)
 
     def _place(self, stream: DataStream) -> DataStream:
-        """The results, with the parallelism that windows of this kind need."""
+        """Return the results, with the parallelism that windows of this kind need."""
         return stream
 
 
@@ -208,7 +208,7 @@ class WindowedStream(_Windowed[ProcessWindowFunction[Any, Any, Any, Any]]):
 
 @check_arguments
 class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
-    """A stream without keys in windows: one subtask sees everything. `apply` also takes (window, elements)."""
+    """A stream without keys in windows, in one subtask. `apply` also takes a function of (window, elements)."""
 
     _what = "all windows"
     _for_process = ProcessAllWindowFunction, ProcessAllEvaluation
@@ -219,7 +219,7 @@ class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
 
 
 def one_key(_: Any) -> int:
-    """The one key that all elements of a stream without keys get."""
+    """Return the one key of all elements of a stream without keys."""
     return 0
 
 

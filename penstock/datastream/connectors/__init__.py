@@ -1,4 +1,4 @@
-"""Connectors to systems outside the job. Names are looked up in their modules when they are first used."""
+"""Connectors to systems outside the job. Names are looked up in their modules at first use."""
 
 from penstock.base.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""The names of PyFlink's source for Kafka clusters that come and go. They can be imported, but not used yet."""
+"""The names of PyFlink's source for changing Kafka clusters. They can be imported, but not used yet."""
 
 from penstock.base.absent_names import absent
 

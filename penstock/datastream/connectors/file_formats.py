@@ -1,4 +1,4 @@
-"""How the bytes of a file become records: what a FileSource asks of a format."""
+"""The interface between file formats and a FileSource."""
 
 from penstock.formats.contracts import BulkFormat, FileFormat, FormatReader, Reject, StreamFormat
 

@@ -1,7 +1,7 @@
 """Files as sources and sinks, under PyFlink's names.
 
-Both are exactly once with checkpoints: a FileSource goes on in the middle of a file, and a FileSink shows a file when
-the checkpoint that holds it is complete.
+Both are exactly once with checkpoints: a FileSource can continue in the middle of a file, and a FileSink publishes a
+file once the checkpoint that holds it is complete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names of PyFlink's connector for Kinesis. They can be imported; there is no such connector yet."""
+"""The names of PyFlink's connector for Kinesis. They can be imported; the connector does not exist yet."""
 
 from penstock.base.absent_names import absent
 

@@ -1,1 +1,1 @@
-"""How records become files and messages, under the names that PyFlink gives to each format."""
+"""The formats of files and messages, under the names that PyFlink gives to each of them."""

@@ -1,4 +1,4 @@
-"""Text files, one record a line."""
+"""Text files with one record in each line."""
 
 from penstock.formats.text_files import TextLineFormat
 
