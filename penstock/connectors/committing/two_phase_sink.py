@@ -33,9 +33,10 @@ class TwoPhaseCommitSinkFunction(Function):
     A transaction is the value that `begin_transaction` returns: plain data that another process can use, such as the
     name of a transaction or of a file. It becomes part of the checkpoint. These methods are called in turn:
 
-    1. `begin_transaction` when the sink starts and after each checkpoint; 2. `invoke` for each record; 3. `pre_commit`
-    at the checkpoint: from now on nothing may be lost, and nothing may be seen; 4. `commit` once the checkpoint is
-    complete.
+    1. `begin_transaction` when the sink starts and after each checkpoint;
+    2. `invoke` for each record;
+    3. `pre_commit` at the checkpoint: from now on nothing may be lost, and nothing may be seen;
+    4. `commit` once the checkpoint is complete.
 
     After a failure, `recover_and_commit` is called for the transactions that were pre-committed for the checkpoint from
     which the job goes on, and `recover_and_abort` for those that were begun after it. `open` comes before all of them.

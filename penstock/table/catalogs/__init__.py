@@ -1,1 +1,1 @@
-"""Catalogs and what they hold: tables, views, functions, models, schemas."""
+"""Catalogs and their content: tables, views, functions, models, schemas."""

@@ -1,4 +1,4 @@
-"""All catalogs of an environment, with what is temporary: finds a table, a view or a function by its path."""
+"""All catalogs of an environment and its temporary objects: finds a table, a view or a function by its path."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from penstock.table.catalogs.memory_catalog import (
 from penstock.util.exceptions import CatalogException, TableAlreadyExistException, TableNotExistException
 
 Path = tuple[str, str, str]
-"""Catalog, database, name."""
+"""Names of a catalog, a database and an object."""
 
 
 class Catalogs:
-    """Catalogs by name, one of which is current, as is one of its databases."""
+    """Catalogs by name. One of them, and one of its databases, is current."""
 
     def __init__(self, catalog: str, database: str) -> None:
         self._catalogs: dict[str, Catalog] = {catalog: Catalog(database)}
         self._described: dict[str, CatalogDescriptor] = {}
-        """The options and the comment of CREATE CATALOG."""
+        """Options and comments of CREATE CATALOG."""
         self.current, self.database = catalog, database
         self.temporary: dict[Path, CatalogBaseTable] = {}
         """Tables and views that hide those of the catalogs."""
@@ -60,7 +60,7 @@ class Catalogs:
         self._described.pop(name, None)
 
     def descriptor(self, name: str) -> CatalogDescriptor:
-        """The options and the comment of a catalog."""
+        """Return the options and the comment of a catalog."""
         default = self.catalog(name).get_default_database()
         if name in self._described:
             return self._described[name]
@@ -76,7 +76,7 @@ class Catalogs:
         return self._catalogs.get(name)
 
     def catalog(self, name: str | None = None) -> Catalog:
-        """A catalog by its name; the current one without."""
+        """Return a catalog by its name; without a name, the current one."""
         found = self._catalogs.get(name or self.current)
         if found is None:
             raise self._no_catalog(name or self.current)
@@ -96,7 +96,7 @@ class Catalogs:
 
     # --- paths ---
     def qualified(self, path: tuple[str, ...]) -> Path:
-        """A path with catalog and database."""
+        """Return a path with catalog and database."""
         match path:
             case (name,):
                 return self.current, self.database, name
@@ -108,7 +108,7 @@ class Catalogs:
 
     # --- tables ---
     def find(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable] | None:
-        """A table or view, the temporary one first; None if there is none."""
+        """Return a table or view, the temporary one first; None if there is none."""
         whole = self.qualified(path)
         temporary = self.temporary.get(whole)
         if temporary is not None:
@@ -143,7 +143,7 @@ class Catalogs:
     def drop_table(
         self, path: tuple[str, ...], view: bool, temporary: bool = False, ignore_if_not_exists: bool = False
     ) -> bool:
-        """Drop a table or a view; whether there was one."""
+        """Drop a table or a view. Return True if there was one."""
         whole, what = self.qualified(path), "view" if view else "table"
         hidden = self.temporary.get(whole)
         if temporary:
@@ -166,7 +166,7 @@ class Catalogs:
         raise TableNotExistException(f"there is no {what} {'.'.join(path)}")
 
     def table_names(self, catalog: str | None = None, database: str | None = None, views: bool = False) -> list[str]:
-        """Names of tables and views, or of views alone, of a database."""
+        """Return the names of tables and views, or of views alone, of a database."""
         catalog, database = catalog or self.current, database or self.database
         here = self.catalog(catalog)
         names = set(here.list_views(database) if views else here.list_tables(database))
@@ -181,19 +181,19 @@ class Catalogs:
         return whole in self.temporary
 
     def temporary_names(self, views: bool) -> list[str]:
-        """Temporary tables, or views, of the current database."""
+        """Return the names of temporary tables, or of temporary views, of the current database."""
         here = (self.current, self.database)
         return sorted(path[2] for path, table in self.temporary.items() if path[:2] == here and table.is_view is views)
 
     # --- functions ---
     def function(self, path: tuple[str, ...]) -> Any:
-        """A function of the user; None if there is none. Names are the same in any case."""
+        """Return a function of the user; None if there is none. Names ignore case."""
         own = self.system_function(path[0]) if len(path) == 1 else None
         found = self.catalog_function(path) if own is None else None
         return own if found is None else found.function
 
     def catalog_function(self, path: tuple[str, ...]) -> CatalogFunction | None:
-        """The entry of a function that belongs to a database; None if there is none."""
+        """Return the entry of a function that belongs to a database; None if there is none."""
         catalog, database, name = self.qualified(path)
         temporary = self._temporary_functions.get((catalog, database, name.lower()))
         if temporary is not None:
@@ -202,12 +202,12 @@ class Catalogs:
         return found.get_function(inside) if found is not None and found.function_exists(inside) else None
 
     def system_function(self, name: str) -> Any:
-        """A function of the user that belongs to no database; None if there is none."""
+        """Return a function of the user that belongs to no database; None if there is none."""
         found = self._system_functions.get(name.lower())
         return None if found is None else found.function
 
     def is_temporary_function(self, path: tuple[str, ...]) -> bool:
-        """Return whether a function of the user belongs to this environment alone."""
+        """Return True if a function of the user belongs to this environment alone."""
         catalog, database, name = self.qualified(path)
         whole = (catalog, database, name.lower())
         return whole in self._temporary_functions or (len(path) == 1 and path[0].lower() in self._system_functions)
@@ -215,7 +215,7 @@ class Catalogs:
     def create_function(
         self, path: tuple[str, ...], function: CatalogFunction, kind: str = "", ignore_if_exists: bool = False
     ) -> None:
-        """`kind` is "temporary", "system" or nothing."""
+        """Create a function. `kind` is "temporary", "system" or empty."""
         catalog, database, name = self.qualified(path)
         if kind == "system":
             if name.lower() in self._system_functions and not ignore_if_exists:
@@ -230,7 +230,7 @@ class Catalogs:
             self.catalog(catalog).create_function(ObjectPath(database, name), function, ignore_if_exists)
 
     def drop_function(self, path: tuple[str, ...], kind: str = "", ignore_if_not_exists: bool = False) -> bool:
-        """Drop a function; whether there was one."""
+        """Drop a function. Return True if there was one."""
         catalog, database, name = self.qualified(path)
         if kind == "system":
             gone = self._system_functions.pop(name.lower(), None) is not None
@@ -246,7 +246,7 @@ class Catalogs:
         return gone
 
     def function_names(self, catalog: str | None = None, database: str | None = None) -> list[str]:
-        """Names of the users' functions in a database, the current one unless another is given, and in none."""
+        """Return the names of users' functions: those without a database, and those of one, by default the current."""
         here = (catalog or self.current, database or self.database)
         own = self.catalog(here[0]).list_functions(here[1])
         temporary = {path[2] for path in self._temporary_functions if path[:2] == here}

@@ -1,4 +1,4 @@
-"""Partitions of tables, and models, as catalogs hold them."""
+"""Partitions of tables, and models, in the form in which catalogs hold them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CatalogModel", "CatalogPartition", "CatalogPartitionSpec"]
 @check_arguments
 @dataclass(frozen=True)
 class CatalogPartitionSpec:
-    """Values of the columns that a table is partitioned by, or of some of them."""
+    """Values of the columns by which a table is partitioned, or of some of them."""
 
     partition_spec: Mapping[str, str]
 
@@ -66,7 +66,7 @@ class CatalogPartition(Described):
 @check_arguments
 @dataclass(frozen=True)
 class CatalogModel:
-    """A model: the columns that it takes and gives, and options. No query can call one."""
+    """A model: the columns of its input and output, and options. No query can call one."""
 
     input_schema: Schema
     output_schema: Schema

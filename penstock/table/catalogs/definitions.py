@@ -1,4 +1,4 @@
-"""From the parts of CREATE TABLE to the entry of a catalog, and back to text."""
+"""The conversion of CREATE TABLE into the entry of a catalog, and back into text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def entry_of(one: st.CreateTable, resolver: Resolver | None = None) -> CatalogBaseTable:
-    """A table as it is declared."""
+    """Return the catalog entry of a declared table."""
     columns = tuple(column_of(column) for column in one.columns)
     names = [column.name for column in columns]
     doubled = sorted({name for name in names if names.count(name) > 1})
@@ -39,11 +39,13 @@ def entry_of(one: st.CreateTable, resolver: Resolver | None = None) -> CatalogBa
 
 
 def column_of(column: st.ColumnSpec) -> SchemaColumn:
+    """Return the schema's column for a column of CREATE TABLE."""
     key = None if column.kind != "metadata" else column.metadata_key or column.name
     return SchemaColumn(column.name, column.type, column.expression, key, column.virtual, column.comment)
 
 
 def watermark_of(mark: st.WatermarkSpec) -> SchemaWatermark:
+    """Return the schema's watermark for a WATERMARK clause."""
     if len(mark.column) > 1:
         raise ValidationException(f"the event time {'.'.join(mark.column)} must be a column, not a field of one")
     return SchemaWatermark(mark.column[0], mark.expression)
@@ -57,7 +59,7 @@ def _check_key(schema: Schema, table: str) -> None:
 
 
 def merge_definitions(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, str]) -> CatalogBaseTable:
-    """CREATE TABLE ... LIKE: what the other table has, as far as it is included, and what is added."""
+    """Merge definitions for CREATE TABLE ... LIKE: the included parts of the other table, and the new parts."""
     how = {what.upper(): word.upper() for word, what in choices.items()} if choices else {}
     everything = how.get("ALL", "INCLUDING")
 
@@ -84,7 +86,7 @@ def merge_definitions(source: CatalogBaseTable, own: CatalogBaseTable, choices: 
 
 
 def _of_key(column: SchemaColumn, schema: Schema) -> SchemaColumn:
-    """A column that another table takes over: one of a key stays NOT NULL, even without the key."""
+    """Return a column that another table takes over. A column of a key stays NOT NULL, even without the key."""
     kind = column.type
     if column.name not in schema.primary_key or not isinstance(kind, DataType):
         return column
@@ -94,7 +96,7 @@ def _of_key(column: SchemaColumn, schema: Schema) -> SchemaColumn:
 def view_of(
     relation: Relation, names: Sequence[str] | None = None, text: str | None = None, comment: str | None = None
 ) -> CatalogBaseTable:
-    """A catalog's entry for a query."""
+    """Return a catalog's entry for a query."""
     chosen = list(names or relation.names())
     if len(chosen) != len(relation.columns):
         raise ValidationException(f"{len(chosen)} names do not fit the {len(relation.columns)} columns of the view")
@@ -103,13 +105,13 @@ def view_of(
 
 
 def table_entry(relation: Relation, declared: Schema | None) -> CatalogBaseTable:
-    """A catalog's entry for a Table, with the schema that it was made with if it is no query."""
+    """Return a catalog's entry for a Table, with its declared schema if it is no query."""
     entry = view_of(relation)
     return entry if declared is None else replace(entry, schema=declared)
 
 
 def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False) -> str:
-    """The CREATE statement that makes a table or view again."""
+    """Return the CREATE statement that makes a table or view again."""
     name = ".".join(f"`{part}`" for part in path)
     create = "CREATE TEMPORARY" if temporary else "CREATE"
     if entry.is_view:
@@ -144,9 +146,10 @@ def _column_sql(column: SchemaColumn, key: bool) -> str:
 
 
 def _type_sql(kind: DataType) -> str:
-    """A type with the lengths that STRING and BYTES stand for."""
+    """Return a type in SQL, with the lengths of STRING and BYTES."""
     return re.sub(r"\bBYTES\b", f"VARBINARY({LONGEST})", re.sub(r"\bSTRING\b", f"VARCHAR({LONGEST})", kind.as_sql()))
 
 
 def quote(text: str) -> str:
+    """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"

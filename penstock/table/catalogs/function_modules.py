@@ -1,4 +1,4 @@
-"""Modules: where functions that belong to no catalog come from. The functions of SQL are the module core."""
+"""Modules: the origins of functions that belong to no catalog. The functions of SQL are the module core."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ CORE = "core"
 
 
 class Module:
-    """A set of functions. The only one with functions in it is `Module.core()`; those of Java do not exist here."""
+    """A set of functions. Only `Module.core()` has functions; the modules of Java do not exist here."""
 
     @staticmethod
     def core() -> Module:
-        """The functions of SQL."""
+        """Return the module with the functions of SQL."""
         return _CORE
 
 
@@ -26,7 +26,7 @@ _CORE = Module()
 
 @dataclass(frozen=True)
 class ModuleEntry:
-    """A module by its name, and whether it is used."""
+    """A module's name, and whether it is used."""
 
     _name: str
     _used: bool
@@ -39,23 +39,23 @@ class ModuleEntry:
 
 
 class Modules:
-    """The modules of an environment, and which of them are used."""
+    """The modules of an environment, in use or not."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Module] = {CORE: _CORE}
         self._used: list[str] = [CORE]
 
     def names(self) -> list[str]:
-        """The modules that are used, in their order."""
+        """Return the names of the modules in use, in their order."""
         return list(self._used)
 
     def entries(self) -> list[ModuleEntry]:
-        """All modules that are loaded, those that are used first."""
+        """Return all loaded modules, those in use first."""
         others = [name for name in self._loaded if name not in self._used]
         return [*(ModuleEntry(name, True) for name in self._used), *(ModuleEntry(name, False) for name in others)]
 
     def has_core(self) -> bool:
-        """Return whether the functions of SQL can be called."""
+        """Return True if the functions of SQL can be called."""
         return any(self._loaded[name] is _CORE for name in self._used)
 
     def load(self, name: str, module: Module) -> None:
@@ -74,7 +74,7 @@ class Modules:
         self._used = [one for one in self._used if one != name]
 
     def use(self, names: Sequence[str]) -> None:
-        """Use these modules alone, in this order."""
+        """Use only these modules, in this order."""
         for name in names:
             self._check(name)
             if names.count(name) > 1:

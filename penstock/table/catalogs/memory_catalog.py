@@ -136,9 +136,9 @@ class CatalogBaseTable:
     partition_keys: tuple[str, ...] = ()
     comment: str | None = None
     query: str | None = None
-    """Of a view: its text."""
+    """Text of a view."""
     relation: Relation | None = field(default=None, compare=False)
-    """Of a view: its plan."""
+    """Plan of a view."""
 
     @staticmethod
     def create_table(
@@ -218,7 +218,7 @@ class CatalogDatabase(Described):
     tables: dict[str, CatalogBaseTable] = field(default_factory=dict)
     functions: dict[str, CatalogFunction] = field(default_factory=dict)
     partitions: dict[str, dict[CatalogPartitionSpec, CatalogPartition]] = field(default_factory=dict)
-    """The partitions of each table, by the table's name."""
+    """Partitions of each table, by the table's name."""
     models: dict[str, CatalogModel] = field(default_factory=dict)
 
     @staticmethod
@@ -232,7 +232,7 @@ class CatalogDatabase(Described):
 @check_arguments
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """What CREATE CATALOG says, in Python."""
+    """The arguments of CREATE CATALOG."""
 
     catalog_name: str
     configuration: Configuration
@@ -245,7 +245,7 @@ class CatalogDescriptor:
 
 @check_arguments
 class Catalog:
-    """Databases by name. This one keeps everything in memory; subclasses may look elsewhere."""
+    """Databases by name. This catalog keeps everything in memory; subclasses may use other stores."""
 
     def __init__(self, default_database: str = "default") -> None:
         self._default = default_database
@@ -291,7 +291,7 @@ class Catalog:
 
     # --- tables and views ---
     def list_tables(self, database_name: str) -> list[str]:
-        """The names of tables and views."""
+        """Return the names of tables and views."""
         return sorted(self.get_database(database_name).tables)
 
     def list_views(self, database_name: str) -> list[str]:
@@ -378,7 +378,7 @@ class Catalog:
             raise FunctionNotExistException(f"there is no function {function_path}")
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """None: there are no materialized tables."""
+        """Return no names, because there are no materialized tables."""
         self.get_database(database_name)
         return []
 
@@ -386,7 +386,7 @@ class Catalog:
     def list_partitions(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
     ) -> list[CatalogPartitionSpec]:
-        """The partitions of a table; with a spec those that have its values."""
+        """Return the partitions of a table; with a spec, those that have its values."""
         wanted = {} if partition_spec is None else partition_spec.get_partition_spec()
         self._check_partitions(table_path, wanted)
         return [spec for spec in self._partitions(table_path) if wanted.items() <= spec.get_partition_spec().items()]
@@ -442,7 +442,7 @@ class Catalog:
         return database.partitions.setdefault(table_path.object_name, {})
 
     def _check_partitions(self, table_path: ObjectPath, given: Mapping[str, str]) -> list[str]:
-        """The columns that a table is partitioned by; refuses a spec with others."""
+        """Return the columns by which a table is partitioned. Refuse a spec with other columns."""
         keys = list(self.get_table(table_path).partition_keys)
         if not keys:
             raise TableNotPartitionedException(f"the table {table_path} is not partitioned")
@@ -490,11 +490,11 @@ class Catalog:
 
 
 class GenericInMemoryCatalog(Catalog):
-    """A catalog in memory, by the name that CREATE CATALOG with 'type' = 'generic_in_memory' makes."""
+    """The catalog of CREATE CATALOG with 'type' = 'generic_in_memory'."""
 
 
 def catalog_of(options: dict[str, str]) -> Catalog:
-    """A catalog by the options of CREATE CATALOG."""
+    """Make a catalog from the options of CREATE CATALOG."""
     kind = options.get("type", "")
     unknown = options.keys() - {"type", "default-database"}
     if unknown:

@@ -1,4 +1,4 @@
-"""The columns of a resolved schema: those that are stored, computed, or metadata of the connector."""
+"""The columns of a resolved schema: stored columns, computed ones, and metadata of the connector."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ class Column:
     data_type: DataType
     comment: str | None = None
     time: str | None = None
-    """ROWTIME or PROCTIME, if it is the time of the rows."""
+    """ROWTIME or PROCTIME, if the column is the time of the rows."""
 
     @staticmethod
     def physical(name: str, data_type: DataType) -> PhysicalColumn:
-        """A column that is stored."""
+        """Make a column that is stored."""
         return PhysicalColumn(name, data_type)
 
     @staticmethod
     def computed(name: str, resolved_expression: Any, data_type: DataType | None = None) -> ComputedColumn:
-        """A column that is computed from others of the row."""
+        """Make a column that is computed from others of the row."""
         kind = data_type if data_type is not None else resolved_expression.get_output_data_type()
         return ComputedColumn(name, kind, expression=resolved_expression)
 
     @staticmethod
     def metadata(name: str, data_type: DataType, metadata_key: str | None, is_virtual: bool) -> MetadataColumn:
-        """A column with something that the connector knows of a record."""
+        """Make a column with metadata of a record from the connector."""
         return MetadataColumn(name, data_type, key=metadata_key, virtual=is_virtual)
 
     def with_comment(self, comment: str | None) -> Self:
         return replace(self, comment=comment)
 
     def copy(self, new_type: DataType) -> Self:
-        """The same column with another type."""
+        """Return the same column with another type."""
         return replace(self, data_type=new_type)
 
     def rename(self, new_name: str) -> Self:
         return replace(self, name=new_name)
 
     def is_physical(self) -> bool:
-        """Return whether the column is part of the record."""
+        """Return True if the column is part of the record."""
         return False
 
     def is_persisted(self) -> bool:
-        """Return whether the column is written."""
+        """Return True if the column is written."""
         return False
 
     def get_name(self) -> str:
@@ -73,14 +73,14 @@ class Column:
         return self.comment
 
     def explain_extras(self) -> str | None:
-        """The column's expression or metadata key; None if the column is stored."""
+        """Return the column's expression or metadata key; None if the column is stored."""
         return None
 
     def as_summary_string(self) -> str:
         return f"`{self.name}` {self.summary()}"
 
     def summary(self) -> str:
-        """All but the name."""
+        """Return everything except the name."""
         parts = (self.data_type.as_sql(), f"*{self.time}*" if self.time else None, self.explain_extras())
         return " ".join(part for part in parts if part)
 
@@ -114,7 +114,7 @@ class ComputedColumn(Column):
 
 @dataclass(frozen=True)
 class MetadataColumn(Column):
-    """A column with something that the connector knows of a record, such as the offset."""
+    """A column with metadata of a record from the connector, such as the offset."""
 
     key: str | None = None
     virtual: bool = False
@@ -135,7 +135,7 @@ class MetadataColumn(Column):
 
 @dataclass(frozen=True)
 class WatermarkSpec:
-    """A column that is event time, with its type and the expression of its watermark."""
+    """A column of event time, with its type and the expression of its watermark."""
 
     rowtime_attribute: str
     watermark_expression: Any
@@ -155,7 +155,7 @@ class WatermarkSpec:
         return f"WATERMARK FOR `{self.rowtime_attribute}`: {self.summary()}"
 
     def summary(self) -> str:
-        """All but the name of the column."""
+        """Return everything except the name of the column."""
         kind = "" if self.data_type is None else f"{self.data_type.as_sql()} "
         return f"{kind}AS {self.watermark_expression}"
 
@@ -164,7 +164,7 @@ class WatermarkSpec:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Something that holds for all rows of a table."""
+    """A condition that holds for all rows of a table."""
 
     class ConstraintType(Enum):
         """Kinds of constraints."""
@@ -178,20 +178,20 @@ class Constraint:
         return self.name
 
     def is_enforced(self) -> bool:
-        """Constraints are believed, not checked."""
+        """Return False: constraints are trusted, not checked."""
         return False
 
     def get_type(self) -> Constraint.ConstraintType:
         return Constraint.ConstraintType.PRIMARY_KEY
 
     def as_summary_string(self) -> str:
-        """The constraint as SQL writes it."""
+        """Return the constraint in SQL."""
         raise NotImplementedError(f"{type(self).__name__}: a constraint has a method as_summary_string")
 
 
 @dataclass(frozen=True)
 class UniqueConstraint(Constraint):
-    """The columns that tell the rows of a table apart."""
+    """The columns that distinguish the rows of a table."""
 
     columns: tuple[str, ...] = ()
 

@@ -31,12 +31,12 @@ __all__ = ["ResolvedSchema", "TableSchema"]
 
 
 class ResolvedSchema:
-    """What a table or a result looks like."""
+    """The columns and keys of a table or a result."""
 
     def __init__(
         self, columns: Sequence[Column] = (), primary_key: Sequence[str] = (), declared: Schema | None = None
     ) -> None:
-        """`declared` is the schema that a table was made with."""
+        """Take `declared`, the schema with which a table was made."""
         self._columns = tuple(columns)
         self._declared = declared or Schema()
         self._primary_key = tuple(primary_key) or self._declared.primary_key
@@ -51,12 +51,12 @@ class ResolvedSchema:
 
     @staticmethod
     def of_relation(columns: Columns) -> ResolvedSchema:
-        """The columns of a plan."""
+        """Return the schema of a plan's columns."""
         return ResolvedSchema([PhysicalColumn(column.name, column.type) for column in columns])
 
     @staticmethod
     def of_table(columns: Columns, declared: Schema | None) -> ResolvedSchema:
-        """The columns of a plan, with what is event time, and what was declared if it is a table itself."""
+        """Return the schema of a plan's columns, with event time and, for a table itself, its declaration."""
         known = {column.name: column for column in declared.columns} if declared is not None else {}
         named = [_column(column.name, column.type, column.time, known.get(column.name)) for column in columns]
         return ResolvedSchema(named, (), declared)
@@ -71,11 +71,11 @@ class ResolvedSchema:
         return [column.name for column in self._columns]
 
     def types(self) -> list[DataType]:
-        """The types as they are."""
+        """Return the unchanged types."""
         return [column.data_type for column in self._columns]
 
     def get_column_data_types(self) -> list[DataType]:
-        """The types as PyFlink tells them: TIMESTAMP with 3 digits and TIMESTAMP_LTZ with 6, whatever they have."""
+        """Return the types in PyFlink's form: TIMESTAMP with 3 digits and TIMESTAMP_LTZ with 6, whatever they have."""
         return [_as_told(column.data_type) for column in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> Column | None:
@@ -84,7 +84,7 @@ class ResolvedSchema:
         return next((column for column in self._columns if column.name == column_index_or_name), None)
 
     def get_watermark_specs(self) -> list[WatermarkSpec]:
-        """The columns that are event time, with their watermarks."""
+        """Return the columns of event time, with their watermarks."""
         types = {column.name: column.data_type for column in self._columns}
         return [WatermarkSpec(one.column, one.expression, types[one.column]) for one in self._declared.watermarks]
 
@@ -117,7 +117,7 @@ class ResolvedSchema:
         return "(\n" + ",\n".join(f"  {line}" for line in lines) + "\n)"
 
     def as_tree(self) -> str:
-        """The text of the older form."""
+        """Return the text of the older form."""
         lines = [f"{column.name}: {column.summary()}" for column in self._columns]
         lines += [f"WATERMARK FOR {one.rowtime_attribute}: {one.summary()}" for one in self.get_watermark_specs()]
         if self._declared.primary_key:
@@ -136,7 +136,7 @@ def _column(name: str, kind: DataType, time: str | None, declared: SchemaColumn 
 
 
 def _as_told(kind: DataType) -> DataType:
-    """The type with the precision of moments that PyFlink tells."""
+    """Return a type with the precision of moments that PyFlink reports."""
     if isinstance(kind, LocalZonedTimestampType):
         return LocalZonedTimestampType(6, kind.is_nullable)
     if isinstance(kind, TimestampType):
@@ -179,7 +179,7 @@ class TableSchema:
 
     @classmethod
     def of(cls, schema: ResolvedSchema) -> TableSchema:
-        """The older form of a schema."""
+        """Return the older form of a schema."""
         made = cls(schema.get_column_names(), schema.types())
         made._whole = schema
         return made
@@ -204,7 +204,7 @@ class TableSchema:
         return list(self._types)
 
     def get_field_data_type(self, field: int | str) -> DataType | None:
-        """The type of a field, by its name or its position."""
+        """Return the type of a field, by its name or its position."""
         if isinstance(field, str):
             return self._types[self._names.index(field)] if field in self._names else None
         return self._types[field] if 0 <= field < len(self._types) else None

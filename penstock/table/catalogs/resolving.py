@@ -1,4 +1,4 @@
-"""A table as it is declared becomes a relation: what the connector brings, computed columns, and the watermark."""
+"""The relation of a declared table: the connector's columns, computed columns, and the watermark."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.table.logical.rex import Call, Rex
 from penstock.table.types.data_types import DataType, LocalZonedTimestampType, TimestampType
 
 BindExpression = Callable[[Any, Columns], Rex]
-"""SQL or an Expression, over some columns."""
+"""Binds SQL or an Expression to some columns."""
 ParseType = Callable[[str], DataType]
 
 
 @dataclass(frozen=True)
 class Resolver:
-    """Knows how types and expressions are read."""
+    """Resolves the types and expressions of declarations."""
 
     bind: BindExpression
     parse_type: ParseType
@@ -32,21 +32,22 @@ class Resolver:
         return self.parse_type(column.type or "")
 
     def read_columns(self, schema: Schema) -> tuple[Columns, tuple[tuple[int, str], ...]]:
-        """The columns that come from outside, and which of them are metadata."""
+        """Return the columns that come from outside, and the positions and keys of those that are metadata."""
         read = [column for column in schema.columns if column.expression is None]
         columns = tuple(Column(column.name, self._type_in_schema(schema, column)) for column in read)
         metadata = tuple((i, column.metadata_key) for i, column in enumerate(read) if column.metadata_key is not None)
         return columns, metadata
 
     def _type_in_schema(self, schema: Schema, column: SchemaColumn) -> DataType:
-        """The columns of a primary key are never NULL."""
+        """Return the type of a column. The columns of a primary key are never NULL."""
         kind = self.type_of(column)
         return kind.not_null() if column.name in schema.primary_key else kind
 
     def complete(self, source: Relation, schema: Schema) -> Relation:
-        """Computed columns, in the order of the schema, and the watermark on top of what is read.
+        """Add the computed columns, in the order of the schema, and the watermark to a source.
 
-        What is read and no column of the schema can be used by computed columns, and is gone then.
+        Computed columns can use fields of the source that are no columns of the schema. These fields are dropped
+        afterwards.
         """
         relation, read, names = source, source.names(), [column.name for column in schema.columns]
         if read != names:
@@ -87,7 +88,7 @@ class Resolver:
         return Watermark(tuple(columns), relation, index, expr)
 
     def table(self, path: tuple[str, str, str], entry: CatalogBaseTable) -> Relation:
-        """What a query sees of a table or a view."""
+        """Return the relation of a table or a view in a query."""
         if entry.relation is not None:
             names = [column.name for column in entry.schema.columns]
             return renamed(entry.relation, names) if names and names != entry.relation.names() else entry.relation
@@ -100,7 +101,7 @@ class Resolver:
 
 
 def _changes(options: Any) -> tuple[bool, bool]:
-    """Whether a connector brings more than inserts, and whether these are upserts."""
+    """Return two booleans: if a connector brings more than inserts, and if these are upserts."""
     from penstock.table.connectors import source_changes
 
     return source_changes(options)

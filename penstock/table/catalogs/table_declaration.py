@@ -1,4 +1,4 @@
-"""Schema: the columns, watermark and primary key of a table, as they are declared."""
+"""Schema: the declared columns, watermark and primary key of a table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["Schema"]
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """A column as it is declared: one that is stored, one that is computed, or one with metadata of the connector."""
+    """A declared column: stored, computed, or with metadata of the connector."""
 
     name: str
     type: DataType | str | None = None
-    """A DataType, or SQL; None if it is computed."""
+    """A DataType or SQL; None for a computed column."""
     expression: Any = None
-    """Of a computed column: SQL, or an Expression."""
+    """Expression of a computed column: SQL, or an Expression."""
     metadata_key: str | None = None
-    """Of a metadata column: the key in the connector."""
+    """Key of a metadata column in the connector."""
     virtual: bool = False
-    """Whether a metadata column is only read."""
+    """True if a metadata column is only read."""
     comment: str | None = None
 
     @property
@@ -37,7 +37,7 @@ class SchemaColumn:
         return self.expression is None and self.metadata_key is None
 
     def extras(self) -> str | None:
-        """How it is computed, or which metadata it holds, as DESCRIBE shows it; None if it is stored."""
+        """Return the expression or the metadata of the column in the form of DESCRIBE; None if it is stored."""
         if self.expression is not None:
             return f"AS {self.expression}"
         if self.metadata_key is None:
@@ -48,7 +48,7 @@ class SchemaColumn:
 
 @dataclass(frozen=True)
 class SchemaWatermark:
-    """A column that is event time, with the expression of its watermark: SQL, or an Expression."""
+    """A column of event time, with the expression of its watermark: SQL, or an Expression."""
 
     column: str
     expression: Any
@@ -90,13 +90,13 @@ class Schema:
             self._made = Schema()
 
         def column(self, column_name: str, data_type: DataType | str) -> Schema.Builder:
-            """A column that is stored. Its type is a DataType or SQL, such as "INT NOT NULL"."""
+            """Add a column that is stored. Its type is a DataType or SQL, such as "INT NOT NULL"."""
             if not isinstance(data_type, (DataType, str)):
                 raise TypeError(f"the type of column {column_name} is a DataType or its SQL, not {data_type!r}")
             return self._with(SchemaColumn(column_name, data_type))
 
         def column_by_expression(self, column_name: str, expr: Expression | str) -> Schema.Builder:
-            """A column that is computed from others of the row."""
+            """Add a column that is computed from others of the row."""
             return self._with(SchemaColumn(column_name, expression=expr))
 
         def column_by_metadata(
@@ -106,7 +106,7 @@ class Schema:
             metadata_key: str | None = None,
             is_virtual: bool = False,
         ) -> Schema.Builder:
-            """A column with something the connector knows of a record, such as the offset."""
+            """Add a column with metadata of a record from the connector, such as the offset."""
             key = metadata_key or column_name
             return self._with(SchemaColumn(column_name, data_type, metadata_key=key, virtual=is_virtual))
 
@@ -117,7 +117,7 @@ class Schema:
             return self
 
         def primary_key(self, *column_names: str) -> Schema.Builder:
-            """The columns that tell rows apart. It is believed, not checked."""
+            """Set the columns that distinguish rows. The key is trusted, not checked."""
             return self.primary_key_named("PK_" + "_".join(column_names), *column_names)
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
@@ -129,7 +129,7 @@ class Schema:
             return self
 
         def with_comment(self, comment: str) -> Schema.Builder:
-            """Say something about the last column."""
+            """Comment on the last column."""
             *others, last = self._made.columns
             self._made = replace(self._made, columns=(*others, replace(last, comment=comment)))
             return self
@@ -140,7 +140,7 @@ class Schema:
             return self
 
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
-            """The fields of a ROW as columns."""
+            """Add the fields of a ROW as columns."""
             if not isinstance(data_type, RowType):
                 raise ValidationException(f"the columns of a table come from a ROW, not from {data_type.as_sql()}")
             return self.from_fields(data_type.field_names(), data_type.field_types())

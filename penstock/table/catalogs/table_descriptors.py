@@ -1,4 +1,4 @@
-"""TableDescriptor and FormatDescriptor: what CREATE TABLE says, in Python."""
+"""TableDescriptor and FormatDescriptor: CREATE TABLE in Python."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FormatDescriptor:
 @check_arguments
 @dataclass(frozen=True)
 class TableDescriptor:
-    """A table outside: connector, schema, options.
+    """An external table: connector, schema, options.
 
     >>> TableDescriptor.for_connector("datagen").option("number-of-rows", 3).build().get_options()
     {'connector': 'datagen', 'number-of-rows': '3'}
@@ -108,7 +108,10 @@ class TableDescriptor:
         def format(
             self, format: str | FormatDescriptor, format_option: ConfigOption[str] | None = None
         ) -> TableDescriptor.Builder:
-            """The format of the records; `format_option` for connectors that take several, such as "key.format"."""
+            """Set the format of the records.
+
+            Connectors with several formats have a `format_option`, such as "key.format".
+            """
             option = "format" if format_option is None else format_option.key
             if not option.endswith("format"):
                 raise ValidationException(f"the option of a format is named ...format, not {option}")

@@ -1,4 +1,4 @@
-"""Connectors of tables, by the option 'connector'. Others register themselves as entry points."""
+"""The connectors of tables, by the option 'connector'. Other packages register theirs as entry points."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _others() -> dict[str, str]:
 
 
 def names() -> list[str]:
-    """All connectors that are installed."""
+    """Return the names of all installed connectors."""
     return sorted({*_BUILT_IN, *_others()})
 
 
 def connector(table: str, options: Mapping[str, str]) -> Connector:
-    """The connector of a table."""
+    """Return the connector of a table."""
     name = current_options(table, options).get("connector")
     if not name:
         raise ValidationException(f"table {table} has no option 'connector'; there are: {', '.join(names())}")
@@ -55,9 +55,9 @@ def connector(table: str, options: Mapping[str, str]) -> Connector:
 
 
 def source_changes(options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether a table brings more than inserts, and whether these are upserts; one whose connector is missing does not.
+    """Return two booleans: if a table brings more than inserts, and if these are upserts.
 
-    That a connector is missing is said when the table is read or written.
+    Return False twice if the connector is missing. The error for that comes when the table is read or written.
     """
     name = options.get("connector")
     if not name or (name not in _BUILT_IN and name not in _others()):
@@ -74,7 +74,7 @@ def declared(
     partition_keys: tuple[str, ...] = (),
     batch: bool = False,
 ) -> Declared:
-    """A table for its connector."""
+    """Return a table in the form that its connector gets."""
     places = {column.name: index for index, column in enumerate(columns)}
     key = tuple(places[part] for part in primary_key if part in places)
     return Declared(

@@ -1,4 +1,4 @@
-"""What a connector is: it makes a stream of a declared table, writes a stream into one, or both."""
+"""The interface of connectors: a connector reads a declared table as a stream, writes a stream into one, or both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.table.logical.rex import Rex
 
 @dataclass
 class Options:
-    """The options of a table. What is read is known; what nobody asked for at the end is refused."""
+    """The options of a table. Options that have been read are known; the others are refused at the end."""
 
     table: str
     given: Mapping[str, str]
@@ -71,7 +71,7 @@ class Options:
             raise self._wrong(name, "a duration such as '10 s'") from None
 
     def size(self, name: str) -> int | None:
-        """A number of bytes."""
+        """Return a number of bytes."""
         value = self.text(name)
         try:
             return None if value is None else parse_memory_size(value)
@@ -79,7 +79,7 @@ class Options:
             raise self._wrong(name, "a size such as '128 mb'") from None
 
     def below(self, prefix: str) -> dict[str, str]:
-        """All options whose names begin so, without the prefix."""
+        """Return all options whose names begin with a prefix, without the prefix."""
         self.prefixes.add(prefix)
         return {name.removeprefix(prefix): value for name, value in self.given.items() if name.startswith(prefix)}
 
@@ -87,7 +87,7 @@ class Options:
         return ValidationException(f"table {self.table}: '{name}' is {wanted}, not '{self.given.get(name)}'")
 
     def refuse_unknown(self) -> None:
-        """Refuse options that mean nothing here, with the nearest that does."""
+        """Refuse options that have no meaning here, and suggest the nearest known one."""
         known = self.asked
         for name in self.given:
             if name in known or any(name.startswith(prefix) for prefix in self.prefixes):
@@ -99,55 +99,55 @@ class Options:
 
 @dataclass(frozen=True)
 class Declared:
-    """A table as a connector sees it."""
+    """A table in the form that a connector gets."""
 
     name: str
     options: Options
     columns: Columns
-    """Those that are read or written, metadata among them."""
+    """Columns that are read or written, including metadata."""
     metadata: tuple[tuple[int, str], ...] = ()
     key: tuple[int, ...] = ()
-    """The columns of the primary key."""
+    """Positions of the columns of the primary key."""
     partition_keys: tuple[str, ...] = ()
     batch: bool = False
     pruning: Rex | None = None
-    """A condition over the columns of the partition: rows of partitions for which it is not true are not needed."""
+    """A condition over the partition columns. Rows of partitions for which it is not true are not needed."""
     overwrite: bool = False
-    """Whether what is written takes the place of what is there."""
+    """True if the written rows replace the existing ones."""
 
     def physical(self) -> Columns:
-        """The columns that are part of the record."""
+        """Return the columns that are part of the record."""
         hidden = dict(self.metadata)
         return tuple(column for index, column in enumerate(self.columns) if index not in hidden)
 
 
 class Connector:
-    """Reads and writes tables of one kind. What a subclass does not offer is refused."""
+    """Reads and writes tables of one kind. Operations that a subclass does not offer are refused."""
 
     name = ""
     wants_rows = True
-    """Whether its sink gets Rows with kinds; batches otherwise."""
+    """True if its sink gets Rows with kinds; False if it gets batches."""
     overwrites = False
-    """Whether it understands INSERT OVERWRITE, in BATCH mode."""
+    """True if it accepts INSERT OVERWRITE, in BATCH mode."""
     writes_metadata = False
-    """Whether metadata columns that are not VIRTUAL can be written."""
+    """True if metadata columns that are not VIRTUAL can be written."""
     sends_watermarks = False
-    """Whether the stream of its source has watermarks, for tables that declare SOURCE_WATERMARK()."""
+    """True if the stream of its source has watermarks, for tables that declare SOURCE_WATERMARK()."""
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
-        """Whether a source brings more than inserts, and whether these are upserts without UPDATE_BEFORE."""
+        """Return two booleans: if a source brings more than inserts, and if these are upserts without UPDATE_BEFORE."""
         return False, False
 
     def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:
-        """A stream of Rows with the columns' names, or of columns; metadata are fields of the rows as well."""
+        """Return a stream of Rows with the columns' names, or of columns. Metadata are fields of the rows too."""
         raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be read from")
 
     def takes_changes(self, table: Declared) -> bool:
-        """Whether a sink understands more than inserts."""
+        """Return True if a sink accepts more than inserts."""
         return False
 
     def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
-        """Whether a sink holds the last row of each primary key. It then gets +I, +U and -D, and no -U."""
+        """Return True if a sink holds the last row of each primary key. It then gets +I, +U and -D, and no -U."""
         return False
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
@@ -155,5 +155,5 @@ class Connector:
         raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be written to")
 
     def lookup(self, table: Declared, keys: tuple[int, ...]) -> Any:
-        """An object whose `open()`, `lookup(keys) -> list of rows` and `close()` serve lookup joins."""
+        """Return an object for lookup joins, with `open()`, `lookup(keys) -> list of rows` and `close()`."""
         raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be looked up in")

@@ -1,4 +1,4 @@
-"""The connector 'datagen': rows that are made up, as columns; a row depends on nothing but its number."""
+"""The connector 'datagen': generated rows, as columns. A row depends only on its number."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """How a column is made."""
+    """The generation of a column."""
 
     column: Column
     sequence: bool
     low: float | None
-    """The least value, or the first of a sequence."""
+    """Least value, or the first of a sequence."""
     high: float | None
     length: int
     null_rate: float
     max_past: int
-    """Milliseconds that a moment may lie back."""
+    """Greatest age of a moment, in milliseconds."""
     seed: int
 
 
 class Datagen(Connector):
-    """Bounded if there is a sequence or 'number-of-rows', endless otherwise."""
+    """Generates rows: a bounded number if there is a sequence or 'number-of-rows', endless otherwise."""
 
     name = "datagen"
 
@@ -89,7 +89,7 @@ def _field(options: Options, column: Column, number: int) -> FieldSpec:
 
 @dataclass
 class DatagenSource(Source):
-    """Rows by their number; subtasks take turns."""
+    """Rows by their number. Subtasks take turns."""
 
     columns: Columns
     fields: tuple[FieldSpec, ...]
@@ -111,7 +111,7 @@ class DatagenSource(Source):
 
 
 class _DatagenReader(Reader):
-    """Makes the rows of some steps (next, every n-th)."""
+    """Makes the rows of some steps, each of which is the next number and the distance to the one after it."""
 
     def __init__(self, source: DatagenSource, steps: list[tuple[int, int]]) -> None:
         self._source = source
@@ -145,7 +145,7 @@ Maker = Callable[[FieldSpec, Any], pa.Array]
 
 
 def _mix(numbers: Any, seed: int) -> Any:
-    """Numbers that look random, and are the same whenever they are made again."""
+    """Return numbers that look random, and are the same for the same input."""
     with np.errstate(over="ignore"):
         z = (numbers.astype(np.uint64) + np.uint64(seed * 0x9E3779B97F4A7C15 % (1 << 64))) * np.uint64(
             0xBF58476D1CE4E5B9

@@ -1,4 +1,4 @@
-"""The connector 'elasticsearch-7': rows as documents; with a primary key they replace each other."""
+"""The connector 'elasticsearch-7': rows as documents. With a primary key, a row replaces the former one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELD = re.compile(r"\{([^{}|]+)(?:\|([^{}]*))?\}")
 
 
 class Elasticsearch(Connector):
-    """A sink alone, as in Flink."""
+    """Writes documents. As in Flink, it cannot be read."""
 
     name = "elasticsearch-7"
 
@@ -79,7 +79,7 @@ class _Rows(ElasticsearchEmitter):
         return [{**action, "_op_type": "index", "_source": document}]
 
     def _index_of(self, document: dict[str, Any]) -> str:
-        """An index may name fields, such as `orders-{day}`."""
+        """Return the index of a document. Its name may contain fields, such as `orders-{day}`."""
         return _FIELD.sub(lambda found: str(document.get(found[1])), self._index)
 
 

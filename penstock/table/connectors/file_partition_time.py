@@ -1,4 +1,4 @@
-"""When a partition of files is complete: some time after its first row, or when event time has passed it."""
+"""The completion of partitions of files: some time after the first row, or when event time has passed the partition."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class CommitRule:
     file_name: str = "_SUCCESS"
     by_partition_time: bool = False
     delay: int = 0
-    """Milliseconds."""
+    """Delay in milliseconds."""
     pattern: str | None = None
-    """How the values of a partition make a moment, `$day $hour:00:00`; None for the first value."""
+    """Pattern that makes a moment from the values of a partition, `$day $hour:00:00`; None for the first value."""
     zone: str = "UTC"
 
     def is_due(self, folder: str, since: int, now: int, watermark: int | None) -> bool:
-        """Whether a partition, of which the first row came at `since`, is complete."""
+        """Return True if a partition is complete. Its first row came at `since`."""
         if not self.by_partition_time:
             return now >= since + self.delay
         return watermark is not None and watermark >= self.moment(folder) + self.delay
 
     def moment(self, folder: str) -> int:
-        """The moment that the values of a partition say, in milliseconds."""
+        """Return the moment that the values of a partition express, in milliseconds."""
         values = {unquote(key): unquote(text) for key, _, text in (part.partition("=") for part in folder.split("/"))}
         text = next(iter(values.values()))
         if self.pattern is not None:
@@ -49,7 +49,7 @@ class CommitRule:
 
 
 def commit_rule(options: Options, keys: tuple[str, ...]) -> CommitRule | None:
-    """What the options of a table say; None if partitions are not announced."""
+    """Return the rule that the options of a table express; None if partitions are not announced."""
     trigger = options.choice("sink.partition-commit.trigger", ("process-time", "partition-time"), "process-time")
     delay = options.millis("sink.partition-commit.delay", 0) or 0
     name = options.text("sink.partition-commit.success-file.name", "_SUCCESS") or "_SUCCESS"

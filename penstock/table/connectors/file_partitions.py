@@ -1,4 +1,4 @@
-"""Columns of a table that are in the names of its folders, as Hive has them: `day=2024-01-01/hour=7/`."""
+"""Columns of a table that are in the names of its folders, as in Hive: `day=2024-01-01/hour=7/`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.table.types import data_types as t
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
-"""What may not be in the name of a folder as it is."""
+"""Characters that the name of a folder must not contain unescaped."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Partitions:
 
     keys: Columns
     default_name: str = DEFAULT_NAME
-    """What stands for NULL, and for an empty text."""
+    """Value in a path for NULL, and for an empty text."""
 
     def folder(self, values: Sequence[Any]) -> str:
-        """The path of the folder in which rows with these values are."""
+        """Return the path of the folder for rows with these values."""
         parts = zip(self.keys, values, strict=True)
         return "/".join(f"{_escape(key.name)}={self._text(value, key)}" for key, value in parts)
 
@@ -39,7 +39,7 @@ class Partitions:
         return _escape(text or self.default_name)
 
     def texts(self, url: str) -> tuple[str | None, ...]:
-        """The values in a file's path as texts, None for NULL."""
+        """Return the values in a file's path as texts, None for NULL."""
         folders = url.split("/")[:-1]
         found = {unquote(name): unquote(text) for name, sign, text in (one.partition("=") for one in folders) if sign}
         missing = [key.name for key in self.keys if key.name not in found]
@@ -52,7 +52,7 @@ class Partitions:
         return tuple(None if text == self.default_name else text for text in texts)
 
     def values(self, url: str) -> tuple[Any, ...]:
-        """The values in a file's path, in the types of their columns."""
+        """Return the values in a file's path, in the types of their columns."""
         return tuple(_parse_value(text, key, url) for text, key in zip(self.texts(url), self.keys, strict=True))
 
 
@@ -72,7 +72,7 @@ def _parse_value(text: str | None, key: Column, url: str) -> Any:
 
 @dataclass(frozen=True)
 class PartitionFolders(BucketAssigner):
-    """A folder for each combination of values; `places` are those of the keys in a row."""
+    """A folder for each combination of values. `places` are the positions of the keys in a row."""
 
     partitions: Partitions
     places: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Files as a table reads them: some of them alone, and with columns that are in no record."""
+"""The files of a table for reading: a selection of files, with columns that are not in the records."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _METADATA: dict[str, Callable[[Files], Any]] = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which files of a folder belong to a query."""
+    """The files of a folder that belong to a query."""
 
     pattern: str | None = None
-    """A regular expression for the whole path."""
+    """Regular expression for the whole path."""
     partitions: Partitions | None = None
     condition: Rex | None = None
-    """Over the columns of the partitions."""
+    """Condition over the columns of the partitions."""
 
     def of(self, urls: list[str]) -> list[str]:
         if self.pattern is not None:
@@ -50,7 +50,7 @@ class Chosen:
         return urls if self.condition is None else self._in_partitions(urls)
 
     def _in_partitions(self, urls: list[str]) -> list[str]:
-        """The files of which the condition is true."""
+        """Return the files for which the condition is true."""
         assert self.partitions is not None and self.condition is not None
         texts = {url: self.partitions.texts(url) for url in urls}
         examples = {text: url for url, text in texts.items()}
@@ -71,10 +71,10 @@ class TableFiles(FileSource):
 
     chosen: Chosen = Chosen()
     stored: tuple[str, ...] = ()
-    """The names of the columns in the record."""
+    """Names of the columns in the record."""
     partitions: Partitions | None = None
     metadata: tuple[tuple[str, str], ...] = ()
-    """Names of columns, and what they hold of the file."""
+    """Names of columns, with the metadata of the file that they hold."""
 
     def create_enumerator(self) -> SplitEnumerator:
         made = super().create_enumerator()
@@ -93,7 +93,7 @@ class TableFiles(FileSource):
         return (*self.stored, *keys, *(name for name, _ in self.metadata))
 
     def values(self, url: str) -> tuple[Any, ...]:
-        """What all rows of a file have besides the columns of the record."""
+        """Return the values that all rows of a file have besides the columns of the record."""
         keys = () if self.partitions is None else self.partitions.values(url)
         file = Files(url)
         return (*keys, *(_METADATA[key](file) for _, key in self.metadata))

@@ -1,4 +1,4 @@
-"""Files as a table writes them: rows without the columns of their folder, partitions that are announced or replaced."""
+"""The files of a table for writing, with partitions that are announced or replaced."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from penstock.table.connectors.file_partition_time import CommitRule
 # --- rows as they are stored ---
 @dataclass(frozen=True)
 class StoredRows(BulkWriterFactory):
-    """Writes rows with some of their columns."""
+    """Writes some of the columns of rows."""
 
     inner: BulkWriterFactory
     places: tuple[int, ...] | None
-    """Which columns are written; None for all."""
+    """Positions of the columns that are written; None for all."""
     prepare: Callable[[Row], Row] | None = None
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
@@ -50,7 +50,7 @@ class _StoredWriter(BulkWriter):
         self._inner.add_element(self._stored(element))
 
     def add_batch(self, batch: Any) -> bool:
-        """Rows that have to be prepared are looked at."""
+        """Take a batch, unless its rows must be prepared one by one."""
         if self._rows.prepare is not None:
             return False
         return self._inner.add_batch(batch if self._rows.places is None else batch.select(list(self._rows.places)))
@@ -66,18 +66,18 @@ class _StoredWriter(BulkWriter):
 @persisted
 @dataclass(frozen=True)
 class PartitionWaiting:
-    """A partition that has got rows and is not announced yet."""
+    """A partition that has received rows and is not yet announced."""
 
     folder: str
     since: int
-    """Processing time in milliseconds."""
+    """Processing time of the first row, in milliseconds."""
     hidden_files: ClassVar[tuple[str, ...]] = ()
 
 
 @persisted
 @dataclass(frozen=True)
 class PartitionStanding:
-    """What one writer says of its partitions at a checkpoint."""
+    """A writer's report on its partitions at a checkpoint."""
 
     due: tuple[str, ...] = ()
     """URLs of folders that are complete as far as this writer knows."""
@@ -87,14 +87,14 @@ class PartitionStanding:
 
 @dataclass(frozen=True)
 class Replacing:
-    """The files that were there before go: all below a folder, or all beside the new ones if it is None."""
+    """A notice that earlier files are deleted: all below `folder`, or all beside the new files if it is None."""
 
     folder: str | None
     hidden_files: ClassVar[tuple[str, ...]] = ()
 
 
 class TableFileSink(FileSink):
-    """A FileSink that announces partitions, and in BATCH mode can replace what was there."""
+    """A FileSink that announces partitions. In BATCH mode it can replace the existing files."""
 
     def __init__(
         self, settings: FileSettings, rule: CommitRule | None = None, replaces: tuple[str | None] | None = None
@@ -116,7 +116,7 @@ class TableFileSink(FileSink):
 
 
 class TableFileWriter(FileWriter):
-    """Remembers which partitions got rows."""
+    """Remembers the partitions that received rows."""
 
     def __init__(self, sink: TableFileSink, context: WriterContext, restored: list[Any]) -> None:
         kept = [item for item in restored if isinstance(item, PartitionWaiting)]
@@ -147,7 +147,7 @@ class TableFileWriter(FileWriter):
         prepared = super().prepare_commit()
         if self._replaces is not None and self._ended:
             prepared.append(Replacing(self._replaces[0]))
-        # A savepoint is not committed: what is due then is said at the next checkpoint.
+        # A savepoint is not committed. Partitions that are due then are reported at the next checkpoint.
         if self._rule is not None and self._since and (self._ended or not self.is_savepoint):
             prepared.append(self._standing(self._rule))
         return prepared
@@ -171,7 +171,7 @@ class TableFileWriter(FileWriter):
 
 
 class TableFileCommitter(FileCommitter):
-    """Gives files their names; those that they replace go afterwards."""
+    """Gives files their names, and then deletes the files that they replace."""
 
     def commit(self, committables: list[Any]) -> None:
         files = [item for item in committables if not isinstance(item, PartitionStanding | Replacing)]

@@ -29,7 +29,7 @@ MINUTE = 60_000
 
 
 class FileSystem(Connector):
-    """A directory with files; a partitioned table has a directory for each value, `day=2024-01-01/`."""
+    """A directory with files. A partitioned table has a directory for each value, `day=2024-01-01/`."""
 
     name = "filesystem"
     overwrites = True
@@ -68,12 +68,12 @@ class FileSystem(Connector):
 
 @dataclass(frozen=True)
 class FileTable:
-    """The options of a table in files, all of them checked, whether it is read or written."""
+    """The options of a table in files. All of them are checked, whether the table is read or written."""
 
     path: str
     formats: FileFormats
     stored: Columns
-    """The columns that are in the files."""
+    """Columns that are in the files."""
     partitions: Partitions | None
     rule: CommitRule | None
     pattern: str | None
@@ -105,7 +105,7 @@ class FileTable:
         return made
 
     def settings(self, table: Declared) -> FileSettings:
-        """How files are written: where, with which columns, and when they are full."""
+        """Return the settings of the files that are written."""
         names = [column.name for column in table.columns]
         places = tuple(names.index(column.name) for column in self.stored)
         rows = StoredRows(self.formats.writing, None if self.partitions is None else places, self.formats.prepared)
@@ -115,7 +115,10 @@ class FileTable:
         return FileSettings(Files(self.path).url(), writer_factory=rows, bucket_assigner=folders, **self.rolling)
 
     def replacement(self, table: Declared) -> tuple[str | None] | None:
-        """What INSERT OVERWRITE replaces: the table, or the partitions that get rows."""
+        """Return the folder whose files INSERT OVERWRITE replaces, or None in a tuple for the partitions that get rows.
+
+        Return None if nothing is replaced.
+        """
         if not table.overwrite:
             return None
         return (Files(self.path).url() if self.partitions is None else None,)
@@ -140,7 +143,7 @@ def _check_keys(table: Declared, physical: Columns) -> None:
 
 
 def _over_keys(table: Declared) -> Rex | None:
-    """The condition over the columns of the partition alone."""
+    """Return the condition in terms of the partition columns alone."""
     if table.pruning is None:
         return None
     names = [column.name for column in table.columns]
@@ -171,7 +174,7 @@ def _interval(options: Options) -> int | None:
 
 
 def _rolling(options: Options) -> dict[str, Any]:
-    """When a file is closed before its checkpoint: at a size or an age, if one is given."""
+    """Return the policy that closes a file before its checkpoint: at a size or an age, if one is given."""
     size = options.size("sink.rolling-policy.file-size")
     age = options.millis("sink.rolling-policy.rollover-interval")
     idle = options.millis("sink.rolling-policy.inactivity-interval")

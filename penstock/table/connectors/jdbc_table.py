@@ -18,7 +18,7 @@ from penstock.table.logical.nodes import Columns
 
 
 class Jdbc(Connector):
-    """Reads a table once, writes rows or upserts, and can be looked up in."""
+    """Reads a table once, writes rows or upserts, and answers lookups."""
 
     name = "jdbc"
 
@@ -92,7 +92,7 @@ class Jdbc(Connector):
 
 
 class _Lookup:
-    """Looks rows up by their key; the last answers are remembered if that is wanted."""
+    """Looks rows up by their key. It can remember the last answers."""
 
     def __init__(self, jdbc: JdbcLookup, most: int) -> None:
         self._jdbc = jdbc

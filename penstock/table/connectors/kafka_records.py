@@ -1,4 +1,4 @@
-"""Records of Kafka as rows of a table: their keys, their values, and what Kafka knows of them."""
+"""Records of Kafka as rows of a table: their keys, their values, and their metadata."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from penstock.table.types.arrow_forms import array_of, arrow_schema
 
 METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "leader-epoch")
 LEAST_ROWS = 2
-"""Fewer records are read one by one."""
+"""Least number of records that are read together."""
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
-"""The moments that Python knows: from the year 1 to the year 9999."""
+"""Range of moments in Python, the years 1 to 9999, in milliseconds since 1970."""
 
 
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
@@ -41,7 +41,7 @@ def rows_of_record(rows: list[Row]) -> list[Row]:
 
 
 class EachRow(FlatMapOperator):
-    """Makes single rows of the lists of rows that records become; columns pass as they are."""
+    """Emits the rows in the lists that records become. Columns pass unchanged."""
 
     def chunk(self, chunk: Chunk) -> None:
         if chunk.columns is None:
@@ -51,7 +51,7 @@ class EachRow(FlatMapOperator):
 
 
 class Part:
-    """The key of a record, or its value: how it is read, and the columns that are in it."""
+    """The key of a record, or its value: the decoder, and the columns in it."""
 
     def __init__(self, decode: Decode | None, columns: Columns) -> None:
         self.decode = decode
@@ -60,7 +60,7 @@ class Part:
 
 
 class Reading(BatchDeserializationSchema):
-    """All columns of a record: of its key, its value, and what Kafka knows of it."""
+    """Reads all columns of a record: those of its key, its value, and its metadata."""
 
     def __init__(self, table: Declared, key: Part, value: Part, upserts: bool) -> None:
         self._columns = table.columns
@@ -105,7 +105,7 @@ class Reading(BatchDeserializationSchema):
         return BatchOfRows(batch)
 
     def _batch(self, messages: Messages) -> pa.RecordBatch | None:
-        """The rows of the messages, with their kinds if the last record of a key counts."""
+        """Return the rows of the messages; None if they do not fit columns. For upserts, the rows have kinds."""
         keys = self._keys(messages)
         if keys is None:
             return None
@@ -129,7 +129,10 @@ class Reading(BatchDeserializationSchema):
         return found[column.name] if column.name in found else array_of([None] * count, column.type)
 
     def _keys(self, messages: Messages) -> dict[str, pa.Array] | None:
-        """The columns of the keys; none, if no record is asked for its key or has one."""
+        """Return the columns of the keys; None if they do not fit.
+
+        There are no columns if no key is read or no record has one.
+        """
         if self._key.decode is None or messages.keys.count(None) == len(messages):
             return {}
         if self._key.columns is None or None in messages.keys:
@@ -138,7 +141,10 @@ class Reading(BatchDeserializationSchema):
         return None if arrays is None else dict(zip(self._key.names, arrays, strict=True))
 
     def _values(self, messages: Messages) -> dict[str, pa.Array] | None:
-        """The columns of the values; a record without a value, which deletes, has nulls."""
+        """Return the columns of the values; None if they do not fit.
+
+        A record without a value, which deletes, has nulls.
+        """
         assert self._value.columns is not None
         given = [value for value in messages.values if value is not None]
         if not all(given):
@@ -153,7 +159,7 @@ class Reading(BatchDeserializationSchema):
         return dict(zip(self._value.names, arrays, strict=True))
 
     def _metadata_columns(self, messages: Messages) -> dict[str, pa.Array]:
-        """The columns of what Kafka knows."""
+        """Return the columns of metadata."""
         types = {column.name: column.type for column in self._columns}
         return {name: _column_about(messages, what, types[name]) for name, what in self._metadata}
 
@@ -185,10 +191,10 @@ def _column_about(messages: Messages, what: str, declared: t.DataType) -> pa.Arr
 
 # --- writing ---
 class Written(SerializationSchema, WritesTogether):
-    """Writes some columns of a row; a row that deletes has no value where the last one of a key counts."""
+    """Writes some columns of a row. If the last record of a key counts, a row that deletes has no value."""
 
     def __init__(self, write: Encode, columns: Columns, written: Columns, deletes: bool) -> None:
-        """`written` are the columns under the names that they have in the message."""
+        """Take `written`, the columns under their names in the message."""
         self._write: Callable[[Row], bytes | None] = write
         self._names = [column.name for column in columns]
         self._written = [column.name for column in written]
@@ -203,7 +209,7 @@ class Written(SerializationSchema, WritesTogether):
         return self._write(row)
 
     def write_batch(self, batch: pa.RecordBatch) -> list[bytes] | None:
-        """The messages of rows that are all inserts; None if the rows must be looked at."""
+        """Return the messages of rows that are all inserts; None if the rows must be written one by one."""
         write: WritesTogether | None = getattr(self._write, "columns", None)
         if write is None or self._deletes or any(batch.schema.names.count(name) != 1 for name in self._names):
             return None
@@ -211,7 +217,7 @@ class Written(SerializationSchema, WritesTogether):
 
 
 def metadata_writers(table: Declared) -> dict[str, Any]:
-    """How a row gives its record a timestamp and headers, if the table has columns for them."""
+    """Return the functions for a record's timestamp and headers, if the table has columns for them."""
     columns = {what: table.columns[index].name for index, what in table.metadata}
     fixed = sorted(set(columns) - {"timestamp", "headers"})
     if fixed:
@@ -228,7 +234,7 @@ def metadata_writers(table: Declared) -> dict[str, Any]:
 
 
 class _Millis:
-    """The timestamp of a record is a column; Kafka's own time where it is NULL."""
+    """The timestamp of a record from a column. Kafka sets the time if the column is NULL."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -242,7 +248,7 @@ class _Millis:
 
 
 class _Headers:
-    """The headers of a record are a column."""
+    """The headers of a record from a column."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -34,7 +34,7 @@ ENDS = ("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-of
 
 
 class Kafka(Connector):
-    """Topics as streams of inserts, or of changes where the format says what changed."""
+    """Topics as streams of inserts, or of changes if the format describes changes."""
 
     name = "kafka"
     upserts = False
@@ -112,7 +112,7 @@ class Kafka(Connector):
         stream.sink_to(builder.build()).name(f"kafka {table.name}")
 
     def _writing(self, table: Declared) -> tuple[SerializationSchema, SerializationSchema | None]:
-        """How values and keys are written."""
+        """Return the schemas that write values and keys."""
         options, key_columns, value_columns = table.options, key_of(table), values_of(table)
         key_format, value_format = formats(options)
         own = Prefixed(options, "value.") if options.text("value.format") else options
@@ -125,7 +125,7 @@ class Kafka(Connector):
 
 
 class UpsertKafka(Kafka):
-    """A compacted topic: the last record of a key is its row, and one without a value deletes it."""
+    """A compacted topic. The last record of a key is its row; a record without a value deletes it."""
 
     name = "upsert-kafka"
     upserts = True
@@ -168,7 +168,7 @@ def _is_kept(row: Row) -> bool:
 
 # --- columns of key and value ---
 def formats(options: Options) -> tuple[str | None, str]:
-    """The formats of key and value."""
+    """Return the formats of the key and the value."""
     value = options.text("value.format") or options.text("format")
     if value is None:
         raise ValidationException(f"table {options.table}: the option 'format' is missing")
@@ -176,7 +176,7 @@ def formats(options: Options) -> tuple[str | None, str]:
 
 
 def key_of(table: Declared) -> Columns:
-    """The columns that are in the key of a record."""
+    """Return the columns in the key of a record."""
     named = table.options.text("key.fields")
     if named:
         names = named.split(";")
@@ -193,7 +193,7 @@ def key_of(table: Declared) -> Columns:
 
 
 def in_key(table: Declared) -> Columns:
-    """The columns of the key under their names in it, without the prefix that tells them from those of the value."""
+    """Return the columns of the key under their names in it, without the prefix that distinguishes them."""
     prefix, columns = table.options.text("key.fields-prefix"), key_of(table)
     if not prefix:
         return columns
@@ -215,7 +215,7 @@ def _includes(table: Declared) -> str:
 
 
 def values_of(table: Declared) -> Columns:
-    """The columns that are in the value of a record."""
+    """Return the columns in the value of a record."""
     include = _includes(table)
     hidden = {column.name for column in key_of(table)} if include == "except_key" else set()
     return tuple(column for column in table.physical() if column.name not in hidden)

@@ -1,4 +1,4 @@
-"""Options of tables from before Flink 1.11, such as 'connector.type'. Flink still reads them for files of CSV."""
+"""Options of tables from before Flink 1.11, such as 'connector.type'. Flink still reads them for CSV files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.errors import ValidationException
 
 KIND = "connector.type"
 SURPLUS = "csv.ignore-surplus-fields"
-"""The option that passes over fields behind the last column, as the old format does."""
+"""Option that ignores fields behind the last column, as the old format does."""
 _NAMES = {
     KIND: "connector",
     "connector.path": "path",
@@ -17,7 +17,7 @@ _NAMES = {
     "format.quote-character": "csv.quote-character",
     "format.ignore-parse-errors": "csv.ignore-parse-errors",
 }
-"""The names of today."""
+"""Today's names of the options."""
 _FIXED = {
     "connector.property-version": ("1",),
     "format.property-version": ("1",),
@@ -26,11 +26,11 @@ _FIXED = {
     "format.line-delimiter": ("\n", "\\n"),
     "update-mode": ("append",),
 }
-"""Options that ask for what happens anyway, with the values that do."""
+"""Options that have no effect, with the values that are allowed for them."""
 
 
 def current_options(table: str, options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options under the names of today; options that have them already stay as they are."""
+    """Return the options under today's names. Options with today's names stay unchanged."""
     if KIND not in options or "connector" in options:
         return options
     given = (options[KIND], options.get("format.type", ""))

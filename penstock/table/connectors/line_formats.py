@@ -1,4 +1,4 @@
-"""Formats of messages in files: one message a line."""
+"""Formats of messages in files, with one message in each line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.table.logical.nodes import Columns
 
 @dataclass(frozen=True)
 class MessageLines(StreamFormat):
-    """Rows, with kinds if the format has them, of lines."""
+    """The rows of lines, with kinds if the format has them."""
 
     decode: Decode
     splittable = True
@@ -63,5 +63,5 @@ class _MessageLineWriter(BulkWriter):
 
 
 def message_lines(options: Options, name: str, columns: Columns) -> tuple[MessageLines, MessageLineWriters]:
-    """How a format of messages is read from files and written into them."""
+    """Return the reader and the writer of a message format in files."""
     return MessageLines(decoder(options, name, columns)), MessageLineWriters(encoder(options, name, columns))

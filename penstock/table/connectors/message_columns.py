@@ -1,4 +1,4 @@
-"""Messages of a table as columns, and columns as messages: what rows would become, without the rows."""
+"""Messages of a table as columns, and columns as messages, with the same result as through rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import array_of, arrow_type
 
 LEAST_BATCH = 50
-"""Fewer messages are not read as a record batch, of which each call costs what a hundred values do."""
+"""Least number of messages that are read as a record batch, each call of which costs as much as a hundred values."""
 READING_FAILS = (pa.ArrowException, ValueError, TypeError, KeyError, ArithmeticError, AttributeError)
-"""What a value raises that does not fit its column. The rows tell which one it is."""
+"""Errors of a value that does not fit its column. Reading row by row identifies the value."""
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 
 
@@ -26,11 +26,11 @@ class MessageColumns(ABC):
 
     @abstractmethod
     def arrays(self, messages: list[bytes]) -> list[pa.Array] | None:
-        """A column for each of the table, with a value for each message; None if the rows must be looked at."""
+        """Return the columns of the table, with a value for each message; None if the rows must be read one by one."""
 
 
 class SchemaColumns(MessageColumns):
-    """Reads what a deserialization schema reads."""
+    """Reads messages with a deserialization schema."""
 
     def __init__(self, schema: ReadsTogether, columns: Columns) -> None:
         self._schema = schema
@@ -58,7 +58,7 @@ class SchemaColumns(MessageColumns):
 
 
 def _fit(column: pa.Array, declared: t.DataType) -> pa.Array:
-    """A column in the form of its type. Only what is certain to be the same value is cast."""
+    """Cast a column to the form of its type. Only casts that keep every value are allowed."""
     wanted = arrow_type(declared)
     if column.type == wanted:
         return column
@@ -70,7 +70,7 @@ def _fit(column: pa.Array, declared: t.DataType) -> pa.Array:
 
 
 class RawColumn(MessageColumns):
-    """Messages that are one text or some bytes each."""
+    """Reads messages that are one text or some bytes each."""
 
     def __init__(self, declared: t.DataType) -> None:
         self._type = arrow_type(declared)
@@ -87,11 +87,11 @@ PLAIN = (
     *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.string()),
     *(pa.date32(), pa.timestamp("us")),
 )
-"""Columns whose values are those of the rows that would be made of them."""
+"""Types of columns whose values equal those of rows made from them."""
 
 
 class TextColumns(WritesTogether):
-    """Writes rows as texts, with moments in the form that SQL has for them."""
+    """Writes rows as texts, with moments in SQL's form."""
 
     def __init__(self, write: Callable[[list[list[Any]]], list[bytes] | None], texts: Texts) -> None:
         self._write = write

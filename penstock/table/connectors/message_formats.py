@@ -1,4 +1,4 @@
-"""Formats of messages: bytes become rows with kinds, and rows become bytes."""
+"""Formats of messages: the conversion of bytes into rows with kinds, and of rows into bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_changelog(name: str | None) -> bool:
 
 
 def decoder(options: Options, name: str, columns: Columns) -> Decode:
-    """How a message of a format is read."""
+    """Return the reader of a format's messages."""
     if name in CHANGELOGS:
         return _changelog_decoder(options, name, columns)
     if name == "raw":
@@ -53,7 +53,7 @@ def decoder(options: Options, name: str, columns: Columns) -> Decode:
 
 
 class _Plain:
-    """One row for each message; a bad one is left out if that is wanted."""
+    """Makes one row from each message. It can skip bad messages."""
 
     def __init__(
         self, read: Callable[[bytes], Row | None], ignores: bool, columns: MessageColumns | None = None
@@ -61,7 +61,7 @@ class _Plain:
         self._read = read
         self._ignores = ignores
         self.columns = columns
-        """How many messages are read at once."""
+        """Reads many messages at once, if the format allows it."""
 
     def __call__(self, message: bytes) -> list[Row]:
         try:
@@ -110,7 +110,7 @@ def _changelog_decoder(options: Options, name: str, columns: Columns) -> Decode:
 
 
 class _Changes:
-    """The rows that a message says have changed."""
+    """Makes rows from a message that describes changes."""
 
     def __init__(self, read: Any, how: Any, ignores: bool, wrapped: bool, wanted: dict[str, str]) -> None:
         self._read, self._how, self._ignores, self._wrapped, self._wanted = read, how, ignores, wrapped, wanted
@@ -211,7 +211,7 @@ def _only(options: Options, columns: Columns) -> tuple[str, t.DataType]:
 
 # --- writing ---
 def encoder(options: Options, name: str, columns: Columns) -> Encode:
-    """How a row becomes a message of a format; for change data capture with its kind."""
+    """Return the writer of a format's messages. For change data capture, a message holds the row's kind."""
     if name == "raw":
         charset = options.text("raw.charset", "UTF-8") or "UTF-8"
         _only(options, columns)
@@ -238,7 +238,7 @@ def encoder(options: Options, name: str, columns: Columns) -> Encode:
 
 
 class _Written:
-    """Prepares a row, and writes it."""
+    """Prepares a row and writes it."""
 
     def __init__(
         self, prepare: Callable[[Row], Row] | None, write: Callable[[Row], bytes], columns: WritesTogether
@@ -246,21 +246,21 @@ class _Written:
         self._prepare = prepare
         self._write = write
         self.columns = columns
-        """How many rows are written at once."""
+        """Writes many rows at once."""
 
     def __call__(self, row: Row) -> bytes:
         return self._write(row if self._prepare is None else self._prepare(row))
 
 
 class _Line(_Written):
-    """Writes a row without the end of its line."""
+    """Writes a row without a line end."""
 
     def __call__(self, row: Row) -> bytes:
         return super().__call__(row).rstrip(b"\n")
 
 
 class _Captured:
-    """A change as change data capture writes it: an update is a delete and an insert."""
+    """Writes a change in the form of change data capture. An update is a delete and an insert."""
 
     def __init__(self, name: str, write: _Written) -> None:
         self._name = name
@@ -302,7 +302,7 @@ _AVRO: dict[type[t.DataType], Any] = {
 
 
 def avro_schema(columns: Columns) -> str:
-    """The schema of Avro that the columns of a table have."""
+    """Return the Avro schema of a table's columns."""
     kind = t.RowType([(column.name, column.type) for column in columns], nullable=False)
     return json.dumps(_avro(kind, "record"))
 

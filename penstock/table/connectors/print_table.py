@@ -14,7 +14,7 @@ from penstock.table.types.stream_types import type_information
 
 
 class Print(Connector):
-    """Rows as lines on the driver: `prefix> +I[1, a]`."""
+    """Prints rows as lines on the driver: `prefix> +I[1, a]`."""
 
     name = "print"
 
@@ -32,7 +32,7 @@ class Print(Connector):
 
 
 class _Line:
-    """A row with its kind as a line."""
+    """Formats a row with its kind as a line."""
 
     def __init__(self, types: list[Any]) -> None:
         self._types = types
@@ -43,7 +43,7 @@ class _Line:
 
 
 def java_text(value: Any, declared: t.DataType) -> str:
-    """A value as Java's classes write it: a moment without the parts that are zero, bytes as numbers."""
+    """Return the text that Java's classes give a value: a moment without its zero parts, bytes as numbers."""
     if value is None:
         return "null"
     match declared:
@@ -75,14 +75,14 @@ def _time_of_day(value: datetime.time) -> str:
 
 
 def _fraction(value: datetime.time) -> str:
-    """Three digits, or six, or nothing."""
+    """Return three digits, or six, or none."""
     digits = f"{value.microsecond:06d}"
     digits = digits[:3] if digits.endswith("000") else digits
     return "" if digits == "000" else f".{digits}"
 
 
 class Blackhole(Connector):
-    """Takes everything and keeps nothing."""
+    """Accepts every row and keeps none."""
 
     name = "blackhole"
     wants_rows = False

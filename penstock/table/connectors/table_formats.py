@@ -1,4 +1,4 @@
-"""Formats of tables, by the option 'format': how files and messages are read and written."""
+"""The formats of tables, by the option 'format': readers and writers of files and messages."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ CHANGELOGS = ("debezium-json", "canal-json", "maxwell-json", "ogg-json")
 
 @dataclass(frozen=True)
 class FileFormats:
-    """A format of files: how they are read, written, and whether a bad record may be left out."""
+    """A format of files: its reader, its writer, and whether a bad record may be skipped."""
 
     reading: StreamFormat | BulkFormat
     writing: BulkWriterFactory
     prepared: Callable[[Row], Row] | None = None
-    """What is done to a row before it is written."""
+    """Function that is applied to a row before it is written."""
     ignores_errors: bool = False
 
 
 def row_type(columns: Columns) -> RowTypeInfo:
-    """The rows of a record's columns, for formats."""
+    """Return the type of a record's rows, for formats."""
     declared = type_information(t.RowType([(column.name, column.type) for column in columns]))
     assert isinstance(declared, RowTypeInfo)
     return declared
 
 
 def file_formats(options: Options, columns: Columns) -> FileFormats:
-    """The format of a table in files."""
+    """Return the format of a table in files."""
     name = options.require("format")
     makers = {
         "csv": _csv,
@@ -121,7 +121,7 @@ def _json(options: Options, columns: Columns) -> FileFormats:
 
 
 def json_texts(options: Options, columns: Columns) -> Texts:
-    """How moments are written into JSON."""
+    """Return the writer of moments in JSON."""
     standard = options.choice("json.timestamp-format.standard", ("sql", "iso-8601"), "sql")
     options.text("json.map-null-key.mode")
     options.text("json.map-null-key.literal")
@@ -164,14 +164,14 @@ def _messages(options: Options, columns: Columns) -> FileFormats:
 
 # --- moments ---
 def _instants(columns: Columns) -> Callable[[Row], Row] | None:
-    """Makes Instants of the moments with a zone, which columnar formats want; None if there are none."""
+    """Return a function that makes Instants of moments with a zone, for columnar formats; None if there are none."""
     places = tuple(i for i, column in enumerate(columns) if isinstance(column.type, t.LocalZonedTimestampType))
     return Instants(places) if places else None
 
 
 @dataclass(frozen=True)
 class Instants:
-    """A row whose moments at some places are Instants."""
+    """Makes Instants of the moments at some positions of a row."""
 
     places: tuple[int, ...]
 
@@ -190,11 +190,11 @@ _SECOND = datetime.timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Texts:
-    """Writes the moments of a row as texts, since SQL has a form of its own for them."""
+    """Writes the moments of a row as texts in SQL's form."""
 
     row_type: RowTypeInfo
     places: tuple[tuple[int, str, int], ...]
-    """Which columns, in which form, and with how many digits after the second."""
+    """Columns, with the form of their texts and the number of digits after the second."""
 
     @staticmethod
     def of(columns: Columns, standard: str) -> Texts:
@@ -220,12 +220,15 @@ class Texts:
 
 
 def row_texts(columns: Columns, standard: str) -> Texts:
-    """How the moments of rows are written."""
+    """Return the writer of the moments of rows."""
     return Texts.of(columns, standard)
 
 
 def moment_text(value: datetime.datetime, form: str, precision: int) -> str:
-    """A moment as Flink's formats write it: "sql" with a blank, "iso-8601" with a T; with a zone if they end in z."""
+    """Return a moment in the form of Flink's formats.
+
+    A form that begins with "sql" has a blank, one with "iso-8601" a T. A form that ends in z has a zone.
+    """
     plain = value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
     text = plain.isoformat(" " if form.startswith("sql") else "T", "seconds")
     fraction = f"{plain.microsecond:06d}"[:precision].rstrip("0")

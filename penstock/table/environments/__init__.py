@@ -1,1 +1,1 @@
-"""The table environments, which bring catalogs, planner and jobs together."""
+"""The table environments, which connect catalogs, planner and jobs."""

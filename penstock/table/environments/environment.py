@@ -1,4 +1,4 @@
-"""TableEnvironment and StreamTableEnvironment: where tables are known by name, and queries are run."""
+"""TableEnvironment: tables by name, and the statements and queries over them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RegisteredFunction: TypeAlias = UserDefinedFunctionWrapper | UserDefinedFunction
 
 @check_arguments
 class TableEnvironment:
-    """Catalogs with their tables and functions, and what runs queries over them."""
+    """Catalogs, and the execution of statements and queries over them."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings | None = None) -> None:
         settings = settings or EnvironmentSettings.new_instance().build()
@@ -70,7 +70,7 @@ class TableEnvironment:
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
-        """An environment of its own, on the active Spark session or a local one."""
+        """Return a new environment, on the active Spark session or a local one."""
         if isinstance(environment_settings, Configuration):
             environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
         env = StreamExecutionEnvironment(environment_settings.get_configuration())
@@ -90,22 +90,22 @@ class TableEnvironment:
         return self._statements.execute(stmt)
 
     def sql_query(self, query: str) -> Table:
-        """A query as a Table."""
+        """Return a query as a Table."""
         return Table(self._statements.query(query), self)
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
-        """How a query or an INSERT would be run."""
+        """Return the plan of a query or an INSERT."""
         return self._explained([self._statements.plan(stmt)], extra_details)
 
     def create_statement_set(self) -> StatementSet:
-        """Collects inserts that run as one job."""
+        """Return a set of inserts that run as one job."""
         return StatementSet(self)
 
     # --- tables from values ---
     def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
-        """A table of Python values: rows, tuples, dicts or single values.
+        """Make a table of Python values: rows, tuples, dicts or single values.
 
-        `schema` is a ROW type or a list of names; without one the types are found out. Values that do not fit declared
+        `schema` is a ROW type or a list of names; without one the types are inferred. Values that do not fit declared
         types are refused, unless `verify_schema` is false.
         """
         held = [plain_values(element) for element in elements]
@@ -116,7 +116,7 @@ class TableEnvironment:
         return Table(values(declared, rows), self)
 
     def from_pandas(self, pdf: pandas.DataFrame, schema: Any = None, splits_num: int = 1) -> Table:
-        """A table of the rows of a pandas DataFrame.
+        """Make a table of the rows of a pandas DataFrame.
 
         `schema` is a ROW type, a list of types or a list of names, one for each column.
         """
@@ -127,7 +127,7 @@ class TableEnvironment:
 
     # --- tables by name ---
     def from_path(self, path: str) -> Table:
-        """A table or view of a catalog."""
+        """Return a table or view of a catalog."""
         parts = self._session.parse_path(path)
         relation, found = self._session.relation(parts), self._catalogs.find(parts)
         if relation is None or found is None:
@@ -135,14 +135,14 @@ class TableEnvironment:
         return Table(relation, self, found[1].schema)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
-        """A table that has no name."""
+        """Return a table without a name."""
         path = self._register_anonymous(descriptor)
         relation = self._session.relation(path)
         assert relation is not None
         return Table(relation, self, descriptor.get_schema())
 
     def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> bool:  # noqa: N803
-        """What CREATE TABLE does."""
+        """Create a table. Return True if it is new."""
         return self._create(path, _entry(descriptor), False, ignoreIfExists)
 
     def create_temporary_table(
@@ -151,17 +151,17 @@ class TableEnvironment:
         descriptor: TableDescriptor,
         ignoreIfExists: bool = False,  # noqa: N803
     ) -> None:
-        """What CREATE TEMPORARY TABLE does."""
+        """Create a temporary table."""
         self._create(path, _entry(descriptor), True, ignoreIfExists)
 
     def create_view(self, view_path: str, table: Table | str, ignore_if_exists: bool = False) -> bool:
-        """What CREATE VIEW does."""
+        """Create a view. Return True if it is new."""
         return self._create(view_path, self._view_entry(table), False, ignore_if_exists)
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
     ) -> None:
-        """A name for a Table."""
+        """Give a name to a Table."""
         self._create(view_path, self._view_entry(table_or_data_stream, *fields_or_schema), True, False)
 
     register_table = create_temporary_view
@@ -195,7 +195,7 @@ class TableEnvironment:
         return self._catalogs.drop_table(self._session.parse_path(path), view, temporary, ignore)
 
     def list_tables(self) -> list[str]:
-        """Tables and views of the current database."""
+        """Return the names of tables and views of the current database."""
         return self._catalogs.table_names()
 
     def list_views(self) -> list[str]:
@@ -212,7 +212,7 @@ class TableEnvironment:
         self._catalogs.register(catalog_name, catalog)
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
-        """What CREATE CATALOG does: 'generic_in_memory' is the type that there is."""
+        """Create a catalog. The only type is 'generic_in_memory'."""
         options = catalog_descriptor.configuration.to_dict()
         self._catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
 
@@ -242,19 +242,19 @@ class TableEnvironment:
         self._modules.load(module_name, module)
 
     def unload_module(self, module_name: str) -> None:
-        """Unload a module: its functions are not found any more."""
+        """Unload a module, whose functions are then no longer found."""
         self._modules.unload(module_name)
 
     def list_modules(self) -> list[str]:
-        """The modules that are used, in the order in which functions are searched in them."""
+        """Return the modules in use, in the order in which functions are searched in them."""
         return self._modules.names()
 
     def list_full_modules(self) -> list[ModuleEntry]:
-        """All modules that are loaded, those that are used first."""
+        """Return all loaded modules, those in use first."""
         return self._modules.entries()
 
     def use_modules(self, *module_names: str) -> None:
-        """Use these modules alone, in this order."""
+        """Use only these modules, in this order."""
         self._modules.use(module_names)
 
     def list_materialized_tables(self) -> list[str]:
@@ -268,11 +268,11 @@ class TableEnvironment:
 
     # --- functions ---
     def create_temporary_system_function(self, name: str, function: RegisteredFunction) -> None:
-        """A function that is known by its name everywhere, before those of catalogs."""
+        """Create a function with a name that is known everywhere, before those of catalogs."""
         self._add_function(name, function, "system")
 
     def create_temporary_function(self, path: str, function: RegisteredFunction) -> None:
-        """A function of the current or a named database, for this environment."""
+        """Create a function of the current or a named database, for this environment."""
         self._add_function(path, function, "temporary")
 
     register_function = create_temporary_system_function
@@ -298,7 +298,7 @@ class TableEnvironment:
         return self._catalogs.function_names()
 
     def list_functions(self) -> list[str]:
-        """All functions that can be called by their name."""
+        """Return the names of all functions."""
         from penstock.table import functions
 
         return sorted({*functions.names(), *self._catalogs.function_names()})
@@ -367,7 +367,7 @@ class TableEnvironment:
 
 
 def values(declared: RowType, rows: tuple[tuple[Any, ...], ...]) -> Values:
-    """A relation of Python values."""
+    """Return a relation of Python values."""
     return Values(tuple(Column(field.name, field.data_type) for field in declared.fields), rows)
 
 

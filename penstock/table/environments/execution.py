@@ -1,4 +1,4 @@
-"""Runs plans: a query to its rows, inserts to a job, either to an explanation."""
+"""Running plans: queries, inserts as a job, and explanations of both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = logging.getLogger("penstock.table")
 
 
 class Execution:
-    """Plans become streams of the environment, which runs them."""
+    """Turns plans into streams of the environment, and runs them."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: TableConfig) -> None:
         self._env = env
@@ -53,14 +53,14 @@ class Execution:
         self._env._settings.forget(key)
 
     def planner(self) -> Planner:
-        """Plans with the options as they are now."""
+        """Return a planner with the present options."""
         self._env.configure(self._config.get_configuration())
         options.apply(self._config.effective_map(), self._env)
         return Planner(self._env, self._config, self.batch)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """What is built here runs by itself: the sinks that the program has added for its own execute wait."""
+        """Run the block on an empty program. The program's own sinks wait for its own execute."""
         env, waiting, uids = self._env, list(self._env._sinks), dict(self._env._query_uids)
         env.close()
         try:
@@ -85,7 +85,7 @@ class Execution:
         return TableResult(schema, rows, job=job, streaming=not self.batch, **how)
 
     def inserts(self, inserts: Sequence[Insert]) -> TableResult:
-        """Run inserts as one job. How many rows they write is not known: -1."""
+        """Run inserts as one job. The numbers of rows that they write are unknown: -1."""
         names = [".".join(insert.path) for insert in inserts]
         with self._alone():
             planner = self.planner()
@@ -104,7 +104,7 @@ class Execution:
         self.planner().insert(inserts)
 
     def stream(self, relation: Relation, inserts_only: bool = False, stamped: bool = False) -> DataStream:
-        """The changelog of a query as Rows with kinds; refused if it must be inserts only and is not."""
+        """Return the changelog of a query as Rows with kinds. Refuse changes if only inserts are allowed."""
         planner = self.planner()
         if inserts_only and planner.stream(relation).changelog:
             raise TableException(
@@ -122,7 +122,7 @@ class Execution:
             return f"{text}\n== Engine ==\n" + "\n\n".join(engines) + "\n"
 
     def to_spark(self, table: Table) -> Any:
-        """What is left of a query at its end, as a DataFrame: in BATCH mode the one that would compute it."""
+        """Return the final rows of a query as a DataFrame; in BATCH mode, as the DataFrame that would compute them."""
         query = self._on_spark(self.planner().optimised(table._relation))
         if not isinstance(query, str):
             self._env._settings.reads_frames = True  # it would be lost with its session
@@ -133,14 +133,14 @@ class Execution:
 
     # --- on Spark SQL ---
     def _on_spark(self, relation: Relation) -> Translated | str:
-        """An optimised BATCH query or INSERT as a DataFrame, or why it runs on our operators."""
+        """Return an optimised BATCH query or INSERT as a DataFrame, or the reason why it runs on our operators."""
         (found,) = self._all_on_spark([relation])
         return found
 
     def _all_on_spark(self, relations: Sequence[Relation]) -> list[Translated | str]:
-        """Those that run together, each as a DataFrame or with the reason why it runs on our operators.
+        """Return each relation as a DataFrame, or the reason why it runs on our operators. They run together.
 
-        What has a part in common with one that runs on our operators runs there, too: the part is computed once.
+        A relation that shares a part with one on our operators runs there too, so that the part is computed once.
         """
         queries = [relation.inputs()[0] if isinstance(relation, Insert) else relation for relation in relations]
         reasons = [self._reason_against(relation) for relation in relations]
@@ -160,7 +160,7 @@ class Execution:
         return found
 
     def _reason_against(self, relation: Relation) -> str | None:
-        """Why a query is not even translated."""
+        """Return the reason why a query is not translated at all; None if it is tried."""
         inserts = isinstance(relation, Insert)
         reason = reason_against(self._config, collects=not inserts) if self.batch else "it is a stream"
         if reason is None and inserts and all(isinstance(p, Values | Calc) for p in walk_plan(relation.inputs()[0])):
@@ -185,7 +185,10 @@ class Execution:
             planner.known(query.relation, query.engine.source(query, shared))
 
     def _engines_of(self, planner: Planner, relations: Sequence[Relation]) -> list[str]:
-        """What runs queries or INSERTs; for Spark with its plan, in which what they share is a table in memory."""
+        """Return the engine of each query or INSERT.
+
+        For Spark it comes with its plan, in which a shared part is a table.
+        """
         found = self._all_on_spark([planner.optimised(relation) for relation in relations])
         with _share(_different(found)).held():
             return [
@@ -197,7 +200,7 @@ class Execution:
 
 
 def _different(found: Sequence[Translated | str]) -> list[Translated]:
-    """Those that are DataFrames; of INSERTs that write the same rows, one."""
+    """Return the relations that are DataFrames. INSERTs that write the same rows count once."""
     return list({id(query.frame): query for query in found if not isinstance(query, str)}.values())
 
 

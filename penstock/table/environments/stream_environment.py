@@ -1,4 +1,4 @@
-"""StreamTableEnvironment: tables made of DataStreams, and DataStreams made of tables."""
+"""StreamTableEnvironment: tables from DataStreams, and DataStreams from tables."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["StreamTableEnvironment"]
 
 @check_arguments
 class StreamTableEnvironment(TableEnvironment):
-    """A table environment on top of a stream environment: programs can mix both."""
+    """A table environment on top of a stream environment. Programs can mix both."""
 
     @staticmethod
     def create(  # type: ignore[override]
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        """An environment for tables and streams in one program.
+        """Return an environment for tables and streams in one program.
 
-        It takes over mode, parallelism and all other options of the stream environment. Those of the settings come
-        before them, and apply to the stream environment, too.
+        It takes over mode, parallelism and all other options of the stream environment. Options of
+        `environment_settings` have precedence, and apply to the stream environment too.
         """
         if stream_execution_environment is None and environment_settings is None:
             raise ValueError(
@@ -56,9 +56,9 @@ class StreamTableEnvironment(TableEnvironment):
 
     # --- from streams ---
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Schema | FieldLike) -> Table:
-        """A table of a stream's records: with a Schema, or with expressions over its fields.
+        """Make a table of a stream's records: with a Schema, or with expressions over its fields.
 
-        The columns of a Schema are found by name; columns by metadata "rowtime" are the timestamps of the records.
+        The columns of a Schema are found by name. Columns by metadata "rowtime" are the timestamps of the records.
         """
         if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
             return self._scan(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
@@ -71,13 +71,13 @@ class StreamTableEnvironment(TableEnvironment):
     def from_changelog_stream(
         self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> Table:
-        """A table of a stream of Rows whose kinds say what changed."""
+        """Make a table of a stream of Rows whose kinds describe changes."""
         return self._scan(data_stream, schema, changelog_mode or ChangelogMode.all())
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
     ) -> None:
-        """A name for a Table or for a DataStream."""
+        """Give a name to a Table or a DataStream."""
         super().create_temporary_view(view_path, table_or_data_stream, *fields_or_schema)
 
     def _view_entry(self, table: Any, *fields_or_schema: Any) -> CatalogBaseTable:
@@ -106,13 +106,13 @@ class StreamTableEnvironment(TableEnvironment):
 
     # --- to streams ---
     def to_data_stream(self, table: Table) -> DataStream:
-        """The rows of a table that only grows."""
+        """Return the rows of a table that only grows."""
         return self._set_type(self._execution.stream(table._relation, inserts_only=True), table)
 
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> DataStream:
-        """The changes of a table, as Rows with kinds.
+        """Return the changes of a table, as Rows with kinds.
 
         With a schema, its stored columns give the rows their names and types, in the order of the table's columns. A
         column of the metadata "rowtime" is the timestamp of the rows, and no field of them.
@@ -127,7 +127,7 @@ class StreamTableEnvironment(TableEnvironment):
         return stream.map(_Without(tuple(map(relation.names().index, moments)))) if moments else stream
 
     def _fit(self, table: Table, schema: Schema) -> Relation:
-        """A table with the columns of a schema, by position."""
+        """Return a table with the columns of a schema, by position."""
         written = [column for column in schema.columns if column.expression is None]
         relation = table._relation
         if len(written) != len(relation.columns):
@@ -147,12 +147,12 @@ class StreamTableEnvironment(TableEnvironment):
         return project(relation, refs, [column.name for column in written])
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
-        """The rows of a table that only grows, in the form of a type."""
+        """Return the rows of a table that only grows, in the form of a type."""
         stream = self._execution.stream(table._relation, inserts_only=True)
         return stream.map(_Form(type_info), type_info)
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
-        """The changes of a table as pairs: True and a row that is added, or False and one that is taken back."""
+        """Return the changes of a table as pairs: True and an added row, or False and a removed one."""
         return self._execution.stream(table._relation).map(_Retraction(type_info))
 
     @staticmethod
@@ -207,7 +207,7 @@ class _Form:
 
 
 def _columns_of(stream: DataStream) -> Columns:
-    """The columns that the declared type of a stream has; a value that is no row is the column f0."""
+    """Return the columns of a stream's declared type. A value that is no row is the column f0."""
     declared = stream._type
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         kind = data_type(declared)
@@ -228,9 +228,9 @@ Metadata = tuple[tuple[int, str], ...]
 
 
 def _in_stream(declared: Columns, metadata: Metadata, found: Columns) -> tuple[Columns, Metadata]:
-    """The fields of a stream in its own order, as a schema declares them, and behind them its metadata.
+    """Return the fields of a stream in its own order, as a schema declares them, followed by its metadata.
 
-    Fields that are not declared are there for computed columns.
+    Fields that are not declared are available to computed columns.
     """
     keys = dict(metadata)
     stored = {column.name: column for index, column in enumerate(declared) if index not in keys}
@@ -250,7 +250,7 @@ def _name_of(stream: DataStream) -> str:
 
 
 def _name_by_position(relation: Relation, fields: list[Any]) -> Relation | None:
-    """Names that are none of the stream's are new names for its first fields."""
+    """Use names that the stream does not have as new names for its first fields; return None if one is no such name."""
     names = [column_name(one) for one in fields]
     if any(name is None or name in relation.names() for name in names) or len(names) > len(relation.columns):
         return None

@@ -1,4 +1,4 @@
-"""What the SQL front end asks of an environment: tables, functions, settings."""
+"""The interface of an environment for the SQL front end: tables, functions, settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EnvironmentSession:
         return self._modules.has_core()
 
     def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
-        """A table or view with its computed columns and watermark; None if there is none.
+        """Return a table or view with its computed columns and watermark; None if there is none.
 
         Options of a hint override those of the table.
         """
@@ -66,7 +66,7 @@ class EnvironmentSession:
             raise ValidationException(f"the hint OPTIONS is allowed only if '{HINTED_OPTIONS}' is true")
 
     def expand_query(self, query: Any, text: str, relation: Relation) -> str:
-        """Return the text of a query with the names of its tables, columns and functions in full.
+        """Return the text of a query with the full names of its tables, columns and functions.
 
         If the full text would not have the same plan, return the text as it was written.
         """
@@ -92,14 +92,14 @@ class EnvironmentSession:
         return expanded if expanded is not None and fingerprint(again) == fingerprint(relation) else text
 
     def function(self, name: str) -> Any:
-        """A function of the user, with dots if its name is qualified; None if there is none."""
+        """Return a function of the user; None if there is none. A qualified name has dots."""
         return self._catalogs.function(tuple(name.split(".")))
 
     def get(self, name: str, default: str) -> str:
         return self._config.get(name, default)
 
     def suggestions(self, kind: str) -> list[str]:
-        """Names that there are, for a better error."""
+        """Return the names that exist, for a better error."""
         if kind == "table":
             return self._catalogs.table_names()
         return [*functions.names(), *self._catalogs.function_names()]
@@ -110,14 +110,14 @@ class EnvironmentSession:
         return Resolver(self.bind_expression, sql.parse_type)
 
     def bind_expression(self, expression: Any, columns: Columns) -> Rex:
-        """SQL, or an Expression, over columns."""
+        """Bind SQL, or an Expression, to columns."""
         if isinstance(expression, Expression):
             return bind(expression, columns)
         tree = expression.tree if isinstance(expression, statements.Expression) else expression
         return sql.Binder(self).expression(tree, columns)
 
     def resolve(self, expression: Any, columns: Columns) -> Any:
-        """An expression of a Table program with the functions that it names and the SQL in it."""
+        """Resolve an expression of a Table program: the functions that it names, and the SQL in it."""
 
         def change(part: Any) -> Any:
             match part.node:
@@ -130,12 +130,12 @@ class EnvironmentSession:
         return replaced(expression, change)
 
     def _in_place_of(self, name: str) -> Any:
-        """A temporary system function with the name that the Table API gives a function of SQL, such as plus."""
+        """Return a temporary system function with the Table API's name for a function of SQL, such as plus."""
         return self._catalogs.system_function(function_name(name))
 
     @staticmethod
     def parse_path(path: str) -> tuple[str, ...]:
-        """The parts of a path; those with dots or blanks are in backquotes."""
+        """Return the parts of a path. Parts with dots or blanks are in backquotes."""
         parts = tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _PART.findall(path))
         if not parts or ".".join(_PART.findall(path)) != path.strip():
             raise ValidationException(f"{path!r} is no path: it is written [[catalog.]database.]name")
@@ -151,7 +151,7 @@ class EnvironmentSession:
         options: dict[str, str] | None = None,
         conflict: str = "",
     ) -> Insert:
-        """A query that goes into a table: its columns are matched by position, and cast where that is harmless."""
+        """Plan a query that goes into a table. Its columns are matched by position, and cast if that is harmless."""
         whole, entry = self._catalogs.get_table(path)
         if options:
             entry = replace(entry, options={**entry.options, **options})
@@ -181,7 +181,7 @@ class EnvironmentSession:
     def _partition_values(
         self, partition: tuple[tuple[str, Any], ...], entry: Any, path: tuple[str, ...]
     ) -> dict[str, Rex]:
-        """The values of PARTITION (name = value), by their columns."""
+        """Return the values of PARTITION (name = value), by their columns."""
         unknown = [name for name, _ in partition if name not in entry.partition_keys]
         if unknown:
             keys = ", ".join(entry.partition_keys)
@@ -203,7 +203,7 @@ class EnvironmentSession:
 
     @staticmethod
     def fit_column(ref: Rex, column: Any, where: str = "") -> Rex:
-        """A column of a query as one of a table; refused if that would need a cast which can fail."""
+        """Convert a column of a query to one of a table. Refuse if that needs a cast which can fail."""
         if ref.type.nullable() == column.type.nullable():
             return ref
         padded = isinstance(ref.type, VarCharType) and isinstance(column.type, CharType)

@@ -1,4 +1,4 @@
-"""The options `table.*`: what is checked of them, and what they mean for a job."""
+"""The options `table.*`: their checks, and their meaning for a job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMN_WIDTH = "table.display.max-column-width"
 
 # --- single options ---
 def check(key: str, value: str) -> None:
-    """Refuse a value that an option cannot have, and a name that is nearly one."""
+    """Refuse a value that an option cannot have, and a name that is similar to an option's."""
     if not key.startswith("table."):
         return
     known = {**KNOWN, **OWN}
@@ -51,7 +51,7 @@ def apply(options: Mapping[str, str], env: StreamExecutionEnvironment) -> None:
 
 
 def _mini_batch(options: Mapping[str, str], env: StreamExecutionEnvironment) -> None:
-    """An epoch is a mini-batch: it gathers input no longer than is allowed, and reads no more rows than its size."""
+    """Make an epoch a mini-batch: limit the time for which it gathers input, and the number of rows that it reads."""
     latency = parse_duration(options.get(LATENCY, "0 ms"))
     if latency <= 0:
         raise ValidationException(f"'{LATENCY}' must be longer than zero if '{MINI_BATCH}' is true")

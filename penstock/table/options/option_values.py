@@ -1,4 +1,4 @@
-"""The values that an option can have, and the words in which an error says so."""
+"""The values that an option can have, and their description in errors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Values:
 
 
 def words(*allowed: str) -> Values:
-    """A few words, in capitals or not."""
+    """Return the values that are one of a few words, in any case."""
     text = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if allowed[1:] else allowed[0]
     known = {word.upper() for word in allowed}
     return Values(text, lambda value: value.strip().upper() in known)
 
 
 def whole(least: int | None = None) -> Values:
-    """Whole numbers."""
+    """Return the values that are whole numbers."""
 
     def is_right(value: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""All options `table.*` of Flink 2.3: their values, and what becomes of each. `docs/sql/options.md` has the reasons."""
+"""All options `table.*` of Flink 2.3: their values and effects. `docs/sql/options.md` has the reasons."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ HAS_EFFECT, IRRELEVANT, REFUSED = "has its effect", "is irrelevant", "is refused
 
 @dataclass(frozen=True)
 class Option:
-    """An option. `refusal` is the reason why other values than the default are refused; empty if all are taken."""
+    """An option. `refusal` is the reason why values other than the default are refused; empty if all are accepted."""
 
     values: Values
     default: str
     kind: str = IRRELEVANT
     refusal: str = ""
     also: tuple[str, ...] = ()
-    """Other values that are taken although there is a refusal: they ask for nothing that is not done."""
+    """Further values that are accepted despite a refusal, because they ask for nothing that is missing."""
 
     def complaint(self, key: str, value: str) -> str | None:
-        """The error that a value is; None for a value that is allowed."""
+        """Return the error for a value; None if it is allowed."""
         if not self.values.is_right(value):
             return f"'{key}' is {self.values.allowed}, not '{value}'"
         taken = (self.default, *self.also)
@@ -180,12 +180,12 @@ KNOWN: dict[str, Option] = {
     **{f"table.exec.{name}": option for name, option in _EXECUTION.items()},
     **{f"table.optimizer.{name}": option for name, option in _OPTIMISER.items()},
 }
-"""The options of Flink by their names."""
+"""Flink's options by their names."""
 OWN: dict[str, Option] = {
     "table.exec.batch.engine": _effect(words("spark", "penstock"), "spark"),
     "table.exec.batch.staging-directory": _effect(TEXT, ""),
 }
-"""The options that Flink does not have."""
+"""Options that Flink does not have."""
 
 ALL = {**KNOWN, **OWN}
 """Every option `table.*`."""
@@ -207,4 +207,4 @@ def _list_option(name: str, option: Option) -> ListedOption:
 
 
 OPTIONS = [_list_option(name, option) for name, option in ALL.items()]
-"""Every option `table.*`, as the list of all options has it."""
+"""Every option `table.*`, in the form of the list of all options."""

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Altering:
-    """Changes of what catalogs hold."""
+    """Runs ALTER statements on the catalogs."""
 
     def __init__(self, catalogs: Catalogs, session: EnvironmentSession) -> None:
         self._catalogs = catalogs
         self._session = session
 
     def alter(self, one: st.Alter) -> TableResult:
-        """Change something; what makes no sense then is refused, and nothing has changed."""
+        """Change an object. A change that makes no sense is refused and has no effect."""
         if one.kind in {"TABLE", "VIEW"}:
             self._table(one)
         elif one.kind == "DATABASE":

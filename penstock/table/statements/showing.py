@@ -24,7 +24,7 @@ COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 
 
 class Showing:
-    """What can be looked at."""
+    """Runs SHOW and DESCRIBE statements."""
 
     def __init__(
         self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, jars: list[str]
@@ -35,7 +35,7 @@ class Showing:
 
     # --- SHOW ---
     def show(self, one: st.Show) -> TableResult:
-        """Names, or the text of a definition."""
+        """Return names, or the text of a definition."""
         catalogs = self._catalogs
         if one.what.startswith("CREATE "):
             return self._show_create(one)
@@ -106,7 +106,7 @@ class Showing:
 
     # --- DESCRIBE ---
     def describe(self, one: st.Describe) -> TableResult:
-        """The columns of a table."""
+        """Return the columns of a table, or the properties of another object."""
         if one.kind == "TABLE":
             return _column_result(self._describe(one.path))
         if one.kind == "DATABASE":
@@ -177,7 +177,7 @@ def _column_row(column: Column, entry: CatalogBaseTable) -> tuple[Any, ...]:
 
 
 def _column_result(rows: list[tuple[Any, ...]]) -> TableResult:
-    """A column for comments is there only if there are any."""
+    """Return rows with a column for comments only if there are any."""
     text = DataTypes.STRING()
     names, types = COLUMNS, [text, text, DataTypes.BOOLEAN(), text, text, text, text]
     if all(row[-1] is None for row in rows):
@@ -190,7 +190,7 @@ def _pairs(rows: Iterable[tuple[Any, ...]]) -> TableResult:
 
 
 def _matching(names: Iterable[str], one: st.Show) -> list[str]:
-    """The names that LIKE, or NOT LIKE, leaves."""
+    """Return the names that LIKE, or NOT LIKE, selects."""
     if one.pattern is None:
         return list(names)
     pattern = "".join(".*" if part == "%" else "." if part == "_" else re.escape(part) for part in one.pattern)

@@ -1,4 +1,4 @@
-"""Runs statements: each kind of statement has a method that says what becomes of it."""
+"""Running statements, with a method for each kind of statement."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Statements:
-    """The statements of an environment."""
+    """Runs the statements of an environment."""
 
     def __init__(
         self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, execution: Execution
@@ -47,11 +47,11 @@ class Statements:
         self._session = session
         self._execution = execution
         self.jars: list[str] = []
-        """Paths of ADD JAR. Nothing loads classes from them: connectors and formats are Python."""
+        """Paths of ADD JAR. No classes are loaded from them, because connectors and formats are Python."""
         self._showing = Showing(t_env, catalogs, session, self.jars)
         self._altering = Altering(catalogs, session)
         self._gathered: list[Insert] | None = None
-        """The INSERTs since BEGIN STATEMENT SET."""
+        """INSERTs since BEGIN STATEMENT SET; None outside a statement set."""
         self._methods: dict[type, Callable[[Any], TableResult]] = {
             st.Query: self._query,
             st.InsertInto: self._insert_into,
@@ -86,7 +86,7 @@ class Statements:
         return TableResult.ok()
 
     def _begin(self) -> TableResult:
-        """Gather the INSERTs that follow, up to END."""
+        """Start to gather the INSERTs up to END."""
         self._gathered = []
         return TableResult.ok()
 
@@ -123,7 +123,7 @@ class Statements:
 
     # --- queries ---
     def query(self, text: str) -> Relation:
-        """The plan of a query."""
+        """Return the plan of a query."""
         statement = self._one(text)
         if not isinstance(statement, st.Query):
             raise ValidationException("sql_query takes a query: SELECT, VALUES or WITH; for others use execute_sql")
@@ -133,7 +133,7 @@ class Statements:
         return sql.Binder(self._session).query(query)
 
     def plan(self, text: str) -> Relation:
-        """The plan of a query or an INSERT."""
+        """Return the plan of a query or an INSERT."""
         return self._plan(self._one(text))
 
     def _plan(self, statement: st.Statement) -> Relation:
@@ -147,7 +147,7 @@ class Statements:
         raise TableException("only queries and INSERTs have a plan")
 
     def insert(self, text: str) -> Insert:
-        """The plan of an INSERT."""
+        """Return the plan of an INSERT."""
         statement = self._one(text)
         if not isinstance(statement, st.InsertInto):
             raise TableException("only INSERT statements can be added to a statement set")
@@ -183,7 +183,7 @@ class Statements:
         return TableResult.ok()
 
     def _check(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
-        """A table whose columns make no sense is refused when it is declared."""
+        """Refuse a table with invalid columns when it is declared."""
         with of_definition():
             self._session.resolver.table(self._catalogs.qualified(path), entry)
 
@@ -270,7 +270,7 @@ class Statements:
         return TableResult.ok()
 
     def _jar(self, one: st.Jar) -> TableResult:
-        """List a jar, or take it from the list. Classes in it have no effect, which a warning says."""
+        """Add a jar to the list, or remove it. A warning says that classes in it have no effect."""
         if one.verb == "ADD":
             warnings.warn(f"jars have no effect here: {one.path}", stacklevel=2)
             if one.path not in self.jars:
@@ -297,7 +297,7 @@ class Statements:
 
 
 def import_object(target: str) -> Any:
-    """A Python object by its name, module.name."""
+    """Import a Python object by its name, module.name."""
     module, dot, name = target.rpartition(".")
     try:
         return getattr(import_module(module), name) if dot else None

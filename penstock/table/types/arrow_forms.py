@@ -1,4 +1,4 @@
-"""How the types of SQL look in Arrow, and how Python values become columns and come back.
+"""The types of SQL in Arrow, and the conversion of Python values into columns and back.
 
 Texts are `string`, bytes `binary`, decimals `decimal128`, dates `date32`, times of day `time64[us]`, TIMESTAMP is
 `timestamp[us]`, TIMESTAMP_LTZ `timestamp[us, UTC]`, an interval of days to seconds `duration[ms]`, one of months
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 KIND = "$kind"
-"""The name of the last column of a batch whose rows are not all inserts: the value of a RowKind, int8."""
+"""Name of the last column of a batch whose rows are not all inserts. It holds the value of a RowKind as int8."""
 
 _SIMPLE: dict[type[t.DataType], pa.DataType] = {
     t.NullType: pa.null(),
@@ -52,7 +52,7 @@ _SIMPLE: dict[type[t.DataType], pa.DataType] = {
 
 
 def arrow_type(declared: t.DataType) -> pa.DataType:
-    """The form of a type in columns."""
+    """Return the form of a type in columns."""
     simple = _SIMPLE.get(type(declared))
     if simple is not None:
         return simple
@@ -75,13 +75,13 @@ def arrow_type(declared: t.DataType) -> pa.DataType:
 
 
 def arrow_schema(columns: Columns, changelog: bool = False) -> pa.Schema:
-    """The schema of a relation's batches. Names may repeat: columns are found by their position."""
+    """Return the schema of a relation's batches. Names may repeat, because columns are found by their position."""
     found = [pa.field(column.name, arrow_type(column.type)) for column in columns]
     return pa.schema([*found, pa.field(KIND, pa.int8())] if changelog else found)
 
 
 def array_of(values: Sequence[Any], declared: t.DataType) -> pa.Array:
-    """Python values as a column."""
+    """Convert Python values to a column."""
     convert = _to_arrow(declared)
     if convert is not None:
         values = [None if value is None else convert(value) for value in values]
@@ -91,7 +91,10 @@ def array_of(values: Sequence[Any], declared: t.DataType) -> pa.Array:
 
 
 def _decimals(values: Sequence[Any], declared: t.DecimalType) -> pa.Array:
-    """Decimals as a column. As in Flink, surplus digits are rounded, and a number that is too large becomes NULL."""
+    """Convert decimals to a column.
+
+    As in Flink, surplus digits are rounded, and a number that is too large becomes NULL.
+    """
     try:
         return pa.array(values, arrow_type(declared))
     except pa.ArrowInvalid:
@@ -100,7 +103,7 @@ def _decimals(values: Sequence[Any], declared: t.DecimalType) -> pa.Array:
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, declared: t.DataType) -> list[Any]:
-    """A column as Python values: rows are Rows, maps dicts, moments naive datetimes (with a zone if LTZ)."""
+    """Convert a column to Python values: rows are Rows, maps dicts, moments naive datetimes (with a zone if LTZ)."""
     values: list[Any] = column.to_pylist()
     convert = _from_arrow(declared)
     return values if convert is None else [None if value is None else convert(value) for value in values]
@@ -175,7 +178,7 @@ def _from_arrow(declared: t.DataType) -> Convert | None:
 
 
 def _shortest(value: float) -> float:
-    """The shortest number that is this one in single precision, as Flink shows it: 0.1 and not 0.10000000149."""
+    """Return the shortest number that equals this one in single precision, as Flink does: 0.1 and not 0.10000000149."""
     return float(str(np.float32(value)))
 
 
@@ -186,7 +189,7 @@ def _around_none(convert: Convert | None) -> Convert:
 
 
 def _check_key(key: Any) -> Any:
-    """The key of a map; refused if it is NULL."""
+    """Return the key of a map. Refuse NULL."""
     if key is None:
         raise ValueError(
             "a key of a map is NULL, and every key must have a value: leave such rows out with WHERE ... IS NOT NULL, "

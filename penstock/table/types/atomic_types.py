@@ -1,4 +1,4 @@
-"""The types of SQL that have no parts, and what all types have in common."""
+"""The types of SQL without parts, and the base of all types."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ if TYPE_CHECKING:
     from penstock.common.type_information import TypeInformation
 
 LONGEST = 0x7FFFFFFF
-"""The length of a STRING and of BYTES."""
+"""Length of a STRING and of BYTES."""
 
 
 class DataType:
-    """A type and whether a value of it may be NULL. Types are never changed, and are equal if they say the same."""
+    """A type, with or without NULL. Types are immutable, and equal if they express the same."""
 
     parts: ClassVar[tuple[str, ...]] = ()
-    """The attributes that make up a type beside its class and nullability."""
+    """Names of the attributes that make up a type besides its class and nullability."""
     sql: ClassVar[str] = ""
-    """The name in SQL."""
+    """Name in SQL."""
 
     def __init__(self, nullable: bool = True) -> None:
         self._nullable = nullable
 
     def nullable(self) -> Self:
-        """The same type, with NULL."""
+        """Return the same type with NULL."""
         return self._as_nullable(True)
 
     def not_null(self) -> Self:
-        """The same type, without NULL."""
+        """Return the same type without NULL."""
         return self._as_nullable(False)
 
     @property
@@ -53,13 +53,13 @@ class DataType:
         return cls.__name__.removesuffix("Type").upper()
 
     def to_type_information(self) -> TypeInformation:
-        """The type that streams and formats know."""
+        """Return the corresponding type of streams and formats."""
         from penstock.table.types.stream_types import type_information
 
         return type_information(self)
 
     def need_conversion(self) -> bool:
-        """Return whether values are stored in a form of their own, which `to_sql_type` makes."""
+        """Return True if values are stored in their own form, which `to_sql_type` makes."""
         from penstock.table.types.storage_forms import has_storage_form
 
         return has_storage_form(self)
@@ -71,7 +71,7 @@ class DataType:
         return to_storage(self, obj)
 
     def from_sql_type(self, obj: Any) -> Any:
-        """Return the value that a stored form stands for."""
+        """Return the value of a stored form."""
         from penstock.table.types.storage_forms import from_storage
 
         return from_storage(self, obj)
@@ -93,7 +93,7 @@ class DataType:
         return self.type_name()
 
     def as_sql(self) -> str:
-        """Return the type in SQL, with NOT NULL if it has no NULL.
+        """Return the type in SQL, with NOT NULL if it excludes NULL.
 
         >>> DataTypes.DECIMAL(10, 2).not_null().as_sql()
         'DECIMAL(10, 2) NOT NULL'
@@ -130,30 +130,44 @@ class NullType(AtomicType):
 
 
 class BooleanType(AtomicType):
+    """True and false."""
+
     sql = "BOOLEAN"
 
 
 class TinyIntType(IntegralType):
+    """Whole numbers of 8 bits."""
+
     sql, bits = "TINYINT", 8
 
 
 class SmallIntType(IntegralType):
+    """Whole numbers of 16 bits."""
+
     sql, bits = "SMALLINT", 16
 
 
 class IntType(IntegralType):
+    """Whole numbers of 32 bits."""
+
     sql, bits = "INT", 32
 
 
 class BigIntType(IntegralType):
+    """Whole numbers of 64 bits."""
+
     sql, bits = "BIGINT", 64
 
 
 class FloatType(FractionalType):
+    """Numbers of single precision."""
+
     sql = "FLOAT"
 
 
 class DoubleType(FractionalType):
+    """Numbers of double precision."""
+
     sql = "DOUBLE"
 
 
@@ -191,22 +205,32 @@ class _SizedType(AtomicType):
 
 
 class CharType(_SizedType):
+    """Texts of a fixed length."""
+
     sql = "CHAR"
 
 
 class VarCharType(_SizedType):
+    """Texts of at most a given length."""
+
     sql, unlimited = "VARCHAR", "STRING"
 
 
 class BinaryType(_SizedType):
+    """Bytes of a fixed length."""
+
     sql = "BINARY"
 
 
 class VarBinaryType(_SizedType):
+    """Bytes of at most a given length."""
+
     sql, unlimited = "VARBINARY", "BYTES"
 
 
 class DateType(AtomicType):
+    """Days of the calendar."""
+
     sql = "DATE"
 
 
@@ -226,6 +250,8 @@ class _PreciseType(AtomicType):
 
 
 class TimeType(_PreciseType):
+    """Times of day."""
+
     sql = "TIME"
 
     def __init__(self, precision: int = 0, nullable: bool = True) -> None:
@@ -233,17 +259,19 @@ class TimeType(_PreciseType):
 
 
 class TimestampType(_PreciseType):
+    """Moments without a zone."""
+
     sql = "TIMESTAMP"
 
 
 class LocalZonedTimestampType(_PreciseType):
-    """A moment in the world, shown in the zone of the session."""
+    """A moment in time, shown in the zone of the session."""
 
     sql = "TIMESTAMP_LTZ"
 
 
 class ZonedTimestampType(_PreciseType):
-    """A moment with the zone in which it was written. Tables have no columns of it; Flink's have none either."""
+    """A moment with the zone in which it was written. As in Flink, no column of a table has this type."""
 
     sql = "TIMESTAMP WITH TIME ZONE"
 

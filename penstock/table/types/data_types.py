@@ -82,6 +82,8 @@ __all__ = [
 
 
 class ArrayType(DataType):
+    """Lists of elements of one type."""
+
     parts = ("element_type",)
 
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
@@ -93,11 +95,11 @@ class ArrayType(DataType):
 
 
 class ListViewType(ArrayType):
-    """Inside the accumulator of a function: a list that is kept in state of its own."""
+    """Inside the accumulator of a function: a list that has its own state."""
 
 
 class MultisetType(DataType):
-    """How often each element occurs."""
+    """The number of occurrences of each element."""
 
     parts = ("element_type",)
 
@@ -110,6 +112,8 @@ class MultisetType(DataType):
 
 
 class MapType(DataType):
+    """Maps from keys of one type to values of another."""
+
     parts = ("key_type", "value_type")
 
     def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
@@ -121,7 +125,7 @@ class MapType(DataType):
 
 
 class MapViewType(MapType):
-    """Inside the accumulator of a function: a map that is kept in state of its own."""
+    """Inside the accumulator of a function: a map that has its own state."""
 
 
 class RowField:
@@ -135,7 +139,7 @@ class RowField:
         self.name, self.data_type, self.description = name, data_type, description
 
     def need_conversion(self) -> bool:
-        """Return whether values are stored in a form of their own."""
+        """Return True if values are stored in their own form."""
         return self.data_type.need_conversion()
 
     def to_sql_type(self, obj: Any) -> Any:
@@ -143,7 +147,7 @@ class RowField:
         return self.data_type.to_sql_type(obj)
 
     def from_sql_type(self, obj: Any) -> Any:
-        """Return the value that a stored form stands for."""
+        """Return the value of a stored form."""
         return self.data_type.from_sql_type(obj)
 
     def __eq__(self, other: object) -> bool:
@@ -183,7 +187,7 @@ class RowType(DataType):
         return f"ROW<{fields}>"
 
     def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
-        """Add a field at the end, as PyFlink's does: this changes the type itself."""
+        """Add a field at the end, as in PyFlink. This changes the type itself."""
         if not isinstance(field, RowField):
             if data_type is None:
                 raise ValueError(f"RowType.add: the field {field!r} needs a type; give a DataType, or a RowField")
@@ -193,7 +197,7 @@ class RowType(DataType):
 
     @property
     def names(self) -> list[str]:
-        """The names of the fields."""
+        """Return the names of the fields."""
         return [field.name for field in self.fields]
 
     def field_names(self) -> list[str]:
@@ -227,7 +231,7 @@ class RowType(DataType):
 
 
 class RawType(DataType):
-    """A Python object that is stored as a whole, in bytes. SQL can pass it on and do nothing else with it."""
+    """A Python object that is stored as a whole, in bytes. SQL can only pass it on."""
 
     def summary(self) -> str:
         return "RAW('[B', '...')"
@@ -246,17 +250,17 @@ class UserDefinedType(DataType):
 
     @classmethod
     def sql_type(cls) -> DataType:
-        """The type of the stored values."""
+        """Return the type of the stored values."""
         raise NotImplementedError(f"{cls.__name__}: a user-defined type has a method sql_type")
 
     @classmethod
     def module(cls) -> str:
-        """The module of the type."""
+        """Return the module of the type."""
         return cls.__module__
 
     @classmethod
     def java_udt(cls) -> str:
-        """The class of Java that does the same; there is none here."""
+        """Return an empty name, because no class of Java corresponds to the type."""
         return ""
 
     def serialize(self, obj: Any) -> Any:
@@ -415,7 +419,7 @@ class DataTypes:
     def INTERVAL(
         upper_resolution: Resolution, lower_resolution: Resolution | None = None
     ) -> DayTimeIntervalType | YearMonthIntervalType:
-        """A span of time: of months, or of days to seconds."""
+        """Make a span of time: of months, or of days to seconds."""
         lower = lower_resolution or upper_resolution
         months = {Resolution.YEAR, Resolution.MONTH}
         if (upper_resolution in months) is not (lower in months):

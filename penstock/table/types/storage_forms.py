@@ -1,6 +1,6 @@
-"""The plain forms of values that types offer with `to_sql_type` and `from_sql_type`: numbers, lists, dicts and tuples.
+"""The plain forms of values in `to_sql_type` and `from_sql_type`: numbers, lists, dicts and tuples.
 
-Days and microseconds count from 1970. A moment without a zone is one of this machine's own zone.
+Days and microseconds count from 1970. A moment without a zone is in this machine's own zone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZERO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def has_storage_form(declared: t.DataType) -> bool:
-    """Return whether values of a type are stored in a form of their own."""
+    """Return True if values of a type are stored in their own form."""
     match declared:
         case t.ArrayType() | t.MultisetType():
             return has_storage_form(declared.element_type)
@@ -68,7 +68,7 @@ def _microseconds(value: datetime.time) -> int:
 
 
 def _fields(names: list[str], value: Any) -> Sequence[Any]:
-    """The fields of a row, which can be a Row, a sequence, a dict or an object with attributes."""
+    """Return the fields of a row, which can be a Row, a sequence, a dict or an object with attributes."""
     if isinstance(value, dict):
         return [value.get(name) for name in names]
     if isinstance(value, Row):
@@ -81,7 +81,7 @@ def _fields(names: list[str], value: Any) -> Sequence[Any]:
 
 
 def from_storage(declared: t.DataType, stored: Any) -> Any:
-    """Return the value that a stored form stands for."""
+    """Return the value of a stored form."""
     if stored is None:
         return None
     match declared:

@@ -1,4 +1,4 @@
-"""Between the types of tables and the types of streams."""
+"""The conversion between the types of tables and the types of streams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SIMPLE: dict[type[t.DataType], Callable[[], TypeInformation]] = {
 
 
 def type_information(declared: t.DataType) -> TypeInformation:
-    """The type that streams and formats know."""
+    """Return the corresponding type of streams and formats."""
     simple = _SIMPLE.get(type(declared))
     if simple is not None:
         return simple()
@@ -95,7 +95,7 @@ _TYPES: tuple[tuple[type, Callable[[Any], t.DataType]], ...] = (
 
 
 def data_type(declared: TypeInformation) -> t.DataType:
-    """The type that a column of a stream's values has."""
+    """Return the type of a column that holds a stream's values."""
     for kind, make in _TYPES:
         if isinstance(declared, kind):
             return make(declared)
