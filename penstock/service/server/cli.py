@@ -40,7 +40,7 @@ def start(
     ] = None,
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
-    """Start a server. Jobs that an earlier server has left go on."""
+    """Start a server. Jobs of an earlier server continue."""
     from penstock.service.rest.installed import check_installed
     from penstock.service.server.home import already_running, running_server
 
@@ -92,7 +92,7 @@ def stop(
         typer.Option("--keep-jobs", help="Let jobs run on; without this they stop, and go on at the next start."),
     ] = False,
 ) -> None:
-    """Stop the server. Its jobs are suspended: they go on from their last checkpoints when a server is started."""
+    """Stop the server. Its jobs are suspended, and continue from their last checkpoints when a server starts again."""
     found = _running(data)
     found.ask("stop", keep_jobs=keep_jobs)
     until = time.monotonic() + STOP_SECONDS
@@ -146,7 +146,10 @@ def _folder(data: Path | None) -> Path:
 
 
 def _write_options(folder: Path, configuration: dict[str, str], foreground: bool) -> Path:
-    """The options for the server's process: in a file that nobody else can read, not on its command line."""
+    """Write the options of the server process to a file that nobody else can read, and return its path.
+
+    On the command line, other users could see them.
+    """
     path = folder / f"server-{os.getpid()}.json"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -155,7 +158,7 @@ def _write_options(folder: Path, configuration: dict[str, str], foreground: bool
 
 
 def _configuration(options: list[str], chosen: dict[str, object | None]) -> dict[str, str]:
-    """What file, environment and command line say."""
+    """Return the configuration from the file, the environment and the command line."""
     from penstock.service.launch.config_files import load_configuration
 
     found = load_configuration(options)

@@ -1,7 +1,7 @@
 """The link between a server and the drivers on its machine: JSON messages over a Unix socket, with a shared key.
 
-The server asks and the driver answers; each question has a connection of its own, so that a savepoint that takes long
-holds up nobody. No pickles are sent: a driver runs foreign code.
+The server asks and the driver answers. Each question has a connection of its own, so that a slow savepoint delays no
+other question. The messages contain no pickles, because a driver runs code of users.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from penstock.errors import PenstockError
 
 log = logging.getLogger("penstock.server")
 LONGEST_PATH = 100
-"""A Unix socket's path has room for 107 bytes."""
+"""Longest path of a socket, in bytes. Unix allows 107 bytes."""
 CONNECT_SECONDS = 3.0
 Handler = Callable[[Mapping[str, Any]], Any]
 
 
 class DriverUnreachable(PenstockError):
-    """A driver does not answer: it has ended, is about to, or stands still."""
+    """A driver does not answer: it has ended, is ending, or does not respond."""
 
 
 def key_in(folder: Path) -> Path:
-    """The file with the key of this folder's server, which is made if need be; only its owner may read it."""
+    """Return the file with the key of this folder's server. A missing file is created; only its owner may read it."""
     path = folder / "control.key"
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -45,7 +45,7 @@ def key_in(folder: Path) -> Path:
 
 
 def socket_path(folder: Path, name: str) -> str:
-    """Where a driver listens: in the folder, or, if its path is too long for a socket, in one of its own."""
+    """Return the path of a driver's socket: in the folder, or in a new folder if the path is too long for a socket."""
     path = str(folder / f"{name}.sock")
     if len(path.encode()) <= LONGEST_PATH:
         return path
@@ -54,7 +54,7 @@ def socket_path(folder: Path, name: str) -> str:
 
 # --- the driver's side ---
 class ControlServer:
-    """Answers questions in threads of their own until the process ends."""
+    """Answers questions, each in a separate thread, until the process ends."""
 
     def __init__(self, address: str, key_file: str, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
@@ -89,12 +89,16 @@ class ControlServer:
             return {"error": type(error).__name__, "message": str(error)}
 
     def close(self) -> None:
+        """Stop accepting questions."""
         self._listener.close()
 
 
 # --- the server's side ---
 def ask(address: str, key_file: str, question: Mapping[str, Any], seconds: float | None = 10.0) -> Any:
-    """A driver's answer. Raises what the driver raised, or DriverUnreachable if there is none within `seconds`."""
+    """Return a driver's answer.
+
+    Raise the error that the driver raised, or DriverUnreachable if there is no answer within `seconds`.
+    """
     try:
         with _connect(address) as connection:
             key = Path(key_file).read_bytes()
@@ -129,7 +133,7 @@ def _await(connection: Connection, seconds: float | None) -> None:
 
 
 def _error(kind: str, message: str) -> Exception:
-    """The error of that name, if it is one of Penstock's."""
+    """Return an error of Penstock's class of this name, or a PenstockError if there is no such class."""
     found = _OTHERS.get(kind) or getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
         return found(message)

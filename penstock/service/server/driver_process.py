@@ -1,8 +1,8 @@
-"""The process of one program: runs it, answers its server, and says in the register how it ended.
+"""The driver process of one program: it runs the program, answers the server, and stores the outcome in the register.
 
     python -m penstock.service.server.driver_process SPEC
 
-It outlives its server, and is found again by the next one through its entry in the register.
+The process outlives its server. The next server finds it through its entry in the register.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from penstock.service.server.specs import DriverPlace, How, Outcome, Revision, S
 log = logging.getLogger("penstock.server")
 LAST_SECONDS = 10.0
 REFUSED = 3
-"""The exit code of a process that another one was faster than."""
+"""The exit code of a process that does not become the driver, because another process was faster."""
 
 
 class DriverProcess:
@@ -60,7 +60,7 @@ class DriverProcess:
         self._ending = threading.Lock()
 
     def run(self) -> int:
-        """From the entry in the register to the outcome; the exit code."""
+        """Run the program, from the entry in the register to the outcome. Return the exit code."""
         if not self._enter():
             return REFUSED
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=self._suspend, daemon=True).start())
@@ -71,17 +71,17 @@ class DriverProcess:
         keep_small(logs, self._spec.log_size, self._spec.log_files)
         outcome = self._outcome_of(self._run_program)
         self._jobs.wait_for_records()
-        # What a control message has decided, such as a rescaling, was said first and counts.
+        # An outcome that a control message has decided, such as a rescaling, was stored first and takes precedence.
         with self._ending:
             self._say(outcome)
         if self._jobs.leaving:
-            time.sleep(10)  # whoever made it leave ends the process when the answer is on its way
+            time.sleep(10)  # the thread that ordered it to leave ends the process when the answer has been sent
         control.close()
         _stop_spark()
         return 0 if outcome.how is How.FINISHED else 1
 
     def _enter(self) -> bool:
-        """Become the driver of this number, unless another process is, or the server was displaced meanwhile."""
+        """Become the driver of this number. Return False if another process is, or if the server was displaced."""
         spec = self._spec
         newest = newest_fence(self._register.storage)
         if newest > spec.fence:
@@ -109,7 +109,7 @@ class DriverProcess:
         ):
             Program(path, self._job.entry).run(self._job.arguments, self._job.pyflink)
             for handle in self._jobs.living():
-                # A job of execute_async does not end with the program that started it.
+                # A job of execute_async continues after the program that started it has ended.
                 handle.result()
 
     def _configuration(self) -> Configuration:
@@ -165,7 +165,7 @@ class DriverProcess:
         return {"records": records, "reached": self._jobs.has_reached_a_job(), "runs": self._jobs.have_run()}
 
     def _cancel(self, asked: Mapping[str, Any]) -> None:
-        """Cancel a job; a program that has not come to a job is ended."""
+        """Cancel a job. A program that has not started a job yet is ended."""
         if self._jobs.has_reached_a_job() and self._jobs.living():
             threading.Thread(target=self._jobs.handle(asked["job"]).cancel, daemon=True).start()
             return
@@ -178,19 +178,19 @@ class DriverProcess:
         return look_up(self._jobs.handle(asked["job"]).query, asked["name"], asked["request"], QUERY_SECONDS)
 
     def _log_levels(self, asked: Mapping[str, Any]) -> dict[str, str]:
-        """Those that there are, after those that are wanted were set."""
+        """Set the wanted log levels, and return all levels of the job."""
         handle = self._jobs.handle(asked["job"])
         if asked["levels"]:
             handle.set_log_levels(asked["levels"])
         return handle.log_levels()
 
     def _suspend(self) -> None:
-        """Stop all jobs, and end without a word from the program: it begins again at the next start."""
+        """Stop all jobs and end the process, without returning to the program. It begins again at the next start."""
         self._jobs.suspend()
         self._leave_at_once(self._outcome(How.SUSPENDED))
 
     def _rescale(self, asked: Mapping[str, Any]) -> str:
-        """Stop a job with a savepoint and end. If there is no savepoint, or cores are missing, the job runs on."""
+        """Stop a job with a savepoint and end. If the savepoint fails or cores are missing, the job continues."""
         number, parallelism = self._spec.number, asked["parallelism"]
         ordinal, handle = self._jobs.ordinal(asked["job"]), self._jobs.handle(asked["job"])
         handle.check_capacity(parallelism)
@@ -218,7 +218,7 @@ class DriverProcess:
 
     @staticmethod
     def _exit() -> None:
-        """The answer is on its way. The program may be anywhere: it cannot be asked to end."""
+        """End the process at once. The answer is on its way, and a program cannot be interrupted at every point."""
         sys.stdout.flush()
         sys.stderr.flush()
         with suppress(Exception):
@@ -227,7 +227,7 @@ class DriverProcess:
 
 
 def _how_ended(error: BaseException) -> How:
-    """What it means that a program ended with an error."""
+    """Return the kind of outcome of a program that ended with this error."""
     kinds = {JobCancelled: How.CANCELED, JobSuspended: How.SUSPENDED, JobDisplaced: How.DISPLACED}
     if isinstance(error, SystemExit) and error.code in (None, 0):
         return How.FINISHED
@@ -235,7 +235,7 @@ def _how_ended(error: BaseException) -> How:
 
 
 def _show(error: BaseException) -> None:
-    """As the command line does: Penstock's errors in a line, others with their traceback."""
+    """Print an error as the command line does: Penstock's errors in one line, others with their traceback."""
     if isinstance(error, PenstockError):
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
     else:
@@ -244,7 +244,7 @@ def _show(error: BaseException) -> None:
 
 
 def _stop_spark() -> None:
-    """The JVM ends with this process anyway; a cluster gets its executors back sooner this way."""
+    """Stop Spark. The JVM ends with this process anyway, but this returns the executors of a cluster sooner."""
     if "penstock.spark.sessions.session" in sys.modules:
         from penstock.spark.sessions.session import active_session
 
@@ -254,10 +254,10 @@ def _stop_spark() -> None:
 
 
 def main() -> None:
-    """The process's entry."""
+    """Run the driver process."""
     logging.basicConfig(level=logging.INFO, format=TEXT_FORMAT)
     code = DriverProcess(DriverSpec.load(sys.argv[1])).run()
-    # Threads of the program, or of the libraries that it uses, must not keep a driver whose program has ended.
+    # Threads of the program or of its libraries must not keep a driver alive after its program has ended.
     last = threading.Timer(LAST_SECONDS, os._exit, (code,))
     last.daemon = True
     last.start()

@@ -1,4 +1,4 @@
-"""What a server tells a driver process: a file of JSON, whose path is the process's only argument."""
+"""The order of a server to a driver process: a JSON file, whose path is the only argument of the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.engine.job.job_record import as_json, from_json
 
 @dataclass(frozen=True)
 class DriverSpec:
-    """Which job to run, in whose name, and where."""
+    """A driver's job, the number of the server that starts it, and its files and options."""
 
     register: str
     """URL of the register."""
@@ -24,20 +24,21 @@ class DriverSpec:
     address: str
     key_file: str
     folder: str
-    """For the log, the standard output and the working folder."""
+    """The folder of the log, the standard output and the working folder."""
     configuration: Mapping[str, str] = field(default_factory=dict)
-    """The server's options; those of the job win."""
+    """The server's options for jobs. Options of the job take precedence."""
     log_size: int = 10 << 20
     log_files: int = 5
     takeover: bool = True
-    """Whether to take the job from a driver that still runs it."""
+    """Whether the driver takes the job from another driver that still runs it."""
 
     def save(self, path: Path) -> None:
-        """Only the owner may read it."""
+        """Write the order to a file that only its owner may read."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             json.dump(as_json(self), file)
 
     @classmethod
     def load(cls, path: str) -> DriverSpec:
+        """Read the order from a file."""
         return from_json(cls, json.loads(Path(path).read_text()))

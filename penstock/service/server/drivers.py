@@ -1,4 +1,4 @@
-"""Driver processes on this machine: started in sessions of their own, found again, asked, and ended."""
+"""Driver processes on this machine: starting them in sessions of their own, finding, asking and ending them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Driver:
 
     @classmethod
     def at(cls, place: DriverPlace) -> Driver | None:
-        """The driver that the register knows; None if its process cannot be seen from here."""
+        """Return the driver of a place in the register, or None if its process is not visible from here."""
         where = Whereabouts.of(place.where)
         if where.lives() is None:
             return None
@@ -47,22 +47,24 @@ class Driver:
 
     @property
     def pid(self) -> int:
+        """The id of the process."""
         if self._process is not None:
             return self._process.pid
         assert self._where is not None
         return self._where.pid
 
     def is_alive(self) -> bool:
+        """Return True if the process runs."""
         if self._process is not None:
             return self._process.poll() is None
         return self._where is not None and self._where.lives() is True
 
     def ask(self, do: str, seconds: float | None = 10.0, **more: Any) -> Any:
-        """What the driver answers; raises what it raises, or DriverUnreachable."""
+        """Return the driver's answer. Raise the driver's error, or DriverUnreachable."""
         return ask(self._address, self._key_file, {"do": do, **more}, seconds)
 
     def kill(self) -> None:
-        """End the process and what it has started, at once."""
+        """Kill the process and its children at once."""
         if self.is_alive():
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -71,10 +73,10 @@ class Driver:
 
 
 class Drivers:
-    """The folder of this server's drivers."""
+    """Starts the drivers of this server, and owns their folders."""
 
     def __init__(self, settings: ServerSettings, umask: int = -1) -> None:
-        """`umask` is that of drivers; -1 leaves them the server's own."""
+        """Create the folder of all drivers. `umask` is that of the drivers; -1 means the server's own."""
         self._settings = settings
         self._umask = umask
         self._folder = settings.data / "drivers"
@@ -82,11 +84,11 @@ class Drivers:
         self._key_file = str(key_in(settings.data))
 
     def folder(self, job_id: str) -> Path:
-        """Where a job's log, standard output and working folder are."""
+        """Return the folder with a job's log, standard output and working folder."""
         return self._folder / job_id
 
     def launch(self, spec: Spec, revision: Revision, number: int, fence: int, takeover: bool) -> Driver:
-        """Start a process; this may take as long as it takes to install the program's requirements."""
+        """Start a driver process. This takes long if the program's requirements must be installed first."""
         folder = self.folder(spec.job_id)
         (folder / "work").mkdir(parents=True, exist_ok=True)
         configuration = {**self._settings.configuration, **spec.configuration}
@@ -124,12 +126,15 @@ class Drivers:
             )
 
     def forget(self, job_id: str) -> None:
-        """Delete what a job has left on this machine."""
+        """Delete the folder of a job on this machine."""
         shutil.rmtree(self.folder(job_id), ignore_errors=True)
 
 
 def process_environment() -> Mapping[str, str]:
-    """The server's own. Output is seen at once, and a Penstock that runs from its source tree is found again."""
+    """Return the environment variables of child processes: the server's own, with two changes.
+
+    Output is not buffered, and a Penstock that runs from its source tree is on the Python path.
+    """
     import penstock
 
     root = str(Path(penstock.__file__).parents[1])

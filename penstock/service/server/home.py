@@ -1,4 +1,4 @@
-"""The folder of a server on its machine: one process at a time has it, and says there who and where it is."""
+"""The folder of a server on its machine. One process at a time owns it, and stores its id and address there."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class RunningServer:
     key_file: str
 
     def ask(self, do: str, seconds: float = 10.0, **more: Any) -> Any:
+        """Return the server's answer to a question on its control socket."""
         return ask(self.socket, self.key_file, {"do": do, **more}, seconds)
 
 
 class Home:
-    """The folder, for the process that serves from it."""
+    """The folder as its owning process sees it. The constructor locks it, or raises ConfigurationError."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -47,7 +48,7 @@ class Home:
             raise ConfigurationError(already_running(folder)) from None
 
     def announce(self, address: str, socket: str) -> None:
-        """Say who serves, and where."""
+        """Store the id and the addresses of this process in the folder."""
         said = {
             **Whereabouts.here().described(),
             "address": address,
@@ -59,12 +60,13 @@ class Home:
         os.replace(draft, self.folder / PID_FILE)
 
     def leave(self) -> None:
+        """Remove the address of this process and unlock the folder."""
         (self.folder / PID_FILE).unlink(missing_ok=True)
         os.close(self._lock)
 
 
 def running_server(folder: Path) -> RunningServer | None:
-    """The server that runs on a folder; None if none does."""
+    """Return the server that owns a folder, or None if no server runs on it."""
     with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
         said = json.loads((folder / PID_FILE).read_text())
         if Whereabouts.of(said).lives():
@@ -73,7 +75,7 @@ def running_server(folder: Path) -> RunningServer | None:
 
 
 def already_running(folder: Path) -> str:
-    """Why a second server cannot be started on a folder."""
+    """Return the error message for a second server on a folder."""
     found = running_server(folder)
     who = f"process {found.pid}, {found.address}" if found is not None else "it is just being started or stopped"
     return (

@@ -1,8 +1,8 @@
-"""Ended jobs as files: one for each job, in the form of Flink's archives, with the job's record beside the answers.
+"""Archives of ended jobs: one file per job in the form of Flink's archives, with the job's record beside the answers.
 
     <folder>/<job id>    {"archive": [{"path": "/jobs/overview", "json": "…"}, …]}
 
-Flink's history server can read them, as far as it asks for what is in them. A server of ours reads the record alone.
+Flink's history server can read the answers that an archive contains. Penstock's server reads the record alone.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class Unreadable(PenstockError):
-    """A file is no archive of a job, or not one of ours."""
+    """A file is not an archive of a job, or was not written by Penstock."""
 
 
 class Archive:
-    """A folder with archives."""
+    """A folder with archives of jobs."""
 
     def __init__(self, url: str) -> None:
         self._storage = Storage(url)
 
     def keep(self, record: JobRecord) -> None:
-        """Write down a job that has ended; once more does no harm."""
+        """Store a job that has ended. Storing it again does no harm."""
         draft = f"{record.job_id}.{os.urandom(6).hex()}.draft"
         self._storage.write(draft, [json.dumps(archive_content(record)).encode()])
         self._storage.rename(draft, record.job_id)
 
     def job_ids(self) -> list[str]:
+        """Return the ids of all archived jobs."""
         return [name for name in self._storage.names() if _ID.fullmatch(name)]
 
     def read(self, job_id: str) -> JobRecord:
-        """Raises FileNotFoundError, StorageError, and Unreadable."""
+        """Return the record of an archived job. Raise FileNotFoundError, StorageError or Unreadable."""
         data = self._storage.read(job_id)
         try:
             found = {one["path"]: one["json"] for one in json.loads(data)["archive"]}
@@ -55,6 +56,7 @@ class Archive:
             ) from None
 
     def delete(self, job_id: str) -> None:
+        """Delete the archive of a job."""
         self._storage.delete(job_id)
 
 
@@ -63,7 +65,7 @@ def _record_path(job_id: str) -> str:
 
 
 def archive_content(record: JobRecord) -> dict[str, Any]:
-    """What the file of a job holds."""
+    """Return the content of a job's archive."""
     return {"archive": [{"path": path, "json": json.dumps(said)} for path, said in _answers(record)]}
 
 
@@ -89,7 +91,7 @@ def _answers(record: JobRecord) -> Iterator[tuple[str, Any]]:
 
 
 def outline(record: JobRecord) -> JobRecord:
-    """As much of an ended job as lists of jobs show: this is what a server holds in memory of each."""
+    """Return the part of an ended job's record that lists show. A server holds this part of each job in memory."""
     slots = tuple(replace(slot, watermarks={}, metrics={}, operators={}, usage={}) for slot in record.slots)
     return replace(
         record,

@@ -1,4 +1,4 @@
-"""The history of a server: jobs that ended, also under other servers, read from the folders of their archives."""
+"""The history of a server: ended jobs of this and other servers, read from the folders of their archives."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from penstock.service.server.job_archives import Archive, Unreadable, outline
 
 log = logging.getLogger("penstock.server")
 MOST_SHOWN = 10_000
-"""How many jobs are listed, if no option says how many are kept: the newest."""
+"""Largest number of jobs in lists. The newest jobs are listed."""
 MOST_HELD = 32
-"""How many jobs are held in memory as a whole: those that somebody looked at last."""
+"""Number of complete records in memory: those that were requested last."""
 
 
 class History:
-    """Lists all archived jobs, and reads one when it is asked for."""
+    """Lists all archived jobs, and reads a complete record on request."""
 
     def __init__(self, folders: Sequence[str], refresh: int, kept: int = -1) -> None:
-        """`kept` is how many archives stay in each folder, the newest; -1 for all."""
+        """Create a history. `refresh` is the time between two looks, in milliseconds.
+
+        `kept` is the number of newest archives that stay in each folder; -1 means all.
+        """
         self._archives = [Archive(folder) for folder in folders]
         self._seconds = refresh / 1000
         self._kept = kept
         self._outlines: dict[str, tuple[JobRecord, Archive]] = {}
         self._known: list[set[str]] = [set() for _ in folders]
-        """The names in each folder that were read, or cannot be."""
+        """The names of the archives in each folder that were read or found unreadable."""
         self._held: OrderedDict[str, JobRecord] = OrderedDict()
         self._changing = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Look at the folders in a thread, from time to time."""
+        """Start a thread that looks at the folders regularly."""
         if self._archives and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="penstock history", daemon=True)
             self._thread.start()
@@ -46,12 +49,14 @@ class History:
             self._stopped.wait(self._seconds)
 
     def stop(self) -> None:
+        """Stop the thread that looks at the folders."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(30)
 
     # --- looking at the folders ---
     def refresh(self) -> None:
+        """Look at all folders for new, deleted and surplus archives."""
         for archive, known in zip(self._archives, self._known, strict=True):
             try:
                 self._look(archive, known)
@@ -88,7 +93,7 @@ class History:
                 self._held.pop(job_id, None)
 
     def _delete_old(self, archive: Archive) -> None:
-        """As Flink's history server does: what is above the number that is kept is deleted."""
+        """Delete the oldest archives beyond the number to keep, as Flink's history server does."""
         if self._kept < 0:
             return
         own = [record for record, holder in list(self._outlines.values()) if holder is archive]
@@ -97,19 +102,19 @@ class History:
             self._drop({record.job_id})
 
     def _forget_oldest(self) -> None:
-        """They stay in their folders, and can be asked for by their ids."""
+        """Remove the oldest jobs from lists. Their archives stay, and can be requested by job id."""
         if len(self._outlines) > MOST_SHOWN:
             listed = sorted((record for record, _ in self._outlines.values()), key=_when)
             self._drop({record.job_id for record in listed[: len(listed) - MOST_SHOWN]})
 
-    # --- what is asked ---
+    # --- lookups ---
     def records(self) -> list[JobRecord]:
-        """As much as lists show."""
+        """Return the outlines of all jobs, for lists."""
         with self._changing:
             return [record for record, _ in self._outlines.values()]
 
     def record(self, job_id: str) -> JobRecord | None:
-        """The whole of one job; None if there is none, or it cannot be read."""
+        """Return the complete record of a job, its outline if its archive is unreadable, or None if it is unknown."""
         with self._changing:
             if job_id in self._held:
                 self._held.move_to_end(job_id)

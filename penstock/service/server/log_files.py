@@ -1,4 +1,4 @@
-"""What a driver writes is kept in files that do not grow without end."""
+"""Rotation of log files, so that they do not grow without limit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ EVERY_SECONDS = 5.0
 
 
 def rotate(path: Path, limit: int, files: int) -> bool:
-    """Whether a file was above the limit, and was copied to <name>.1 and emptied.
+    """Copy a file that exceeds the limit to <name>.1 and empty it. Return True if it exceeded the limit.
 
-    Others have the file open, Spark's JVM among them, so that it cannot be renamed. They append, so that they go on at
-    its new end.
+    The file cannot be renamed, because other processes such as Spark's JVM have it open. They append to it, and so
+    continue at its new end.
     """
     if not path.exists() or path.stat().st_size <= limit:
         return False
@@ -30,7 +30,7 @@ def rotate(path: Path, limit: int, files: int) -> bool:
 
 
 def keep_small(paths: list[Path], limit: int, files: int) -> None:
-    """Look after these files for as long as the process lives."""
+    """Rotate these files in a thread for as long as the process lives."""
 
     def look() -> None:
         resting = threading.Event()

@@ -1,4 +1,4 @@
-"""The plan of a program, made in a process of its own, without starting the job.
+"""The plan of a program, created in a separate process without starting the job.
 
 python -m penstock.service.server.plan_process FOLDER
 """
@@ -34,7 +34,7 @@ LONGEST_SECONDS = 120
 
 
 class _FirstJobReached(BaseException):
-    """The program has come to its first job. No program catches this."""
+    """The program has reached its first job. As a BaseException, it passes the handlers of most programs."""
 
     def __init__(self, record: JobRecord) -> None:
         super().__init__("the plan is known")
@@ -42,7 +42,10 @@ class _FirstJobReached(BaseException):
 
 
 def plan_program(spec: Spec, parallelism: int | None, program: bytes, settings: ServerSettings) -> JobRecord:
-    """The first job that a program would start. Raises ProgramError with what the program says if it starts none."""
+    """Return the record of the first job that a program would start.
+
+    Raise ProgramError with the program's output if it starts no job.
+    """
     configuration = {**job_options(settings.configuration), **spec.configuration}
     if parallelism is not None:
         configuration["parallelism.default"] = str(parallelism)
@@ -75,7 +78,7 @@ def _stop_at_job(environment: StreamExecutionEnvironment, job_name: str | None) 
 
 
 def main(folder: Path) -> None:
-    """Run the program up to its first job, and write down the job's record."""
+    """Run the program up to its first job, and write the job's record to a file."""
     told: dict[str, Any] = json.loads((folder / "spec.json").read_text())
     spec = from_json(Spec, told["spec"])
     configuration = Configuration.from_dict(told["configuration"])

@@ -1,4 +1,4 @@
-"""What a server can tell of a program's file before it is run: a Python file, a zip or a wheel."""
+"""Checks of a program's file before it runs. It may be a Python file, a zip or a wheel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.service.launch.program_runner import SUFFIXES
 
 
 def check_name(name: str) -> None:
-    """Raises ProgramError if a file of this name is no program."""
+    """Raise ProgramError if a file of this name is not a program."""
     if Path(name).name != name or name.startswith("."):
         raise ProgramError(f"'{name}' is no file name")
     if not name.endswith(SUFFIXES):
@@ -21,7 +21,7 @@ def check_name(name: str) -> None:
 
 
 def check_program(path: Path, entry: str | None = None) -> None:
-    """Raises ProgramError if a file cannot be run: before a driver is started for it."""
+    """Raise ProgramError if a file cannot be run, before a driver starts for it."""
     check_name(path.name)
     if path.suffix == ".py":
         _check_source(path)
@@ -42,7 +42,7 @@ def _check_source(path: Path) -> None:
 
 
 def entries(path: Path) -> tuple[str, ...]:
-    """What a program offers to be run, for people: its main module, or a wheel's console scripts."""
+    """Return the entry points of a program for display: its main module, or the console scripts of a wheel."""
     if path.suffix == ".py":
         return (path.stem,)
     if not zipfile.is_zipfile(path):
@@ -61,7 +61,7 @@ def _scripts(text: str) -> list[str]:
 
 
 def requirements_of(path: Path) -> str | None:
-    """The text of a zip's own requirements.txt."""
+    """Return the text of the requirements.txt in a zip, or None."""
     if path.suffix == ".py" or not zipfile.is_zipfile(path):
         return None
     with zipfile.ZipFile(path) as archive:

@@ -1,4 +1,4 @@
-"""The jobs of one program inside its driver: which id each has, where it starts from, and what becomes of it."""
+"""The jobs of one program inside its driver: their ids, their starting points and their last records."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ log = logging.getLogger("penstock.server")
 
 
 class ProgramJobs:
-    """Prepares each job of a program before it starts, and keeps its last record when it has ended."""
+    """Prepares each job of a program before it starts, and stores its last record when it has ended."""
 
     def __init__(self, entry: JobEntry, revision: Revision, storage: str, takeover: bool) -> None:
-        """`storage` is the URL below which checkpoints and savepoints go if the program names no other place."""
+        """Create the jobs of one run of a program.
+
+        `storage` is the default URL below which checkpoints and savepoints are stored.
+        """
         self._entry = entry
         self._revision = revision
         self._storage = storage
@@ -42,13 +45,13 @@ class ProgramJobs:
         self._next = 0
         self._earlier = entry.records()
         self._resumed: set[int] = set()
-        """The jobs that ran before this driver. One that fails before it has slots goes on with another driver."""
+        """Ordinals of jobs that ran before this driver. If one fails without slots, another driver continues it."""
         self.leaving = False
-        """Whether the program goes on elsewhere or later, so that nothing that ends now has come to its end."""
+        """Whether the program continues elsewhere or later. Jobs that stop now have then not ended."""
 
     # --- before a job starts ---
     def prepare(self, environment: StreamExecutionEnvironment, job_name: str | None) -> bool:
-        """Give the next job its id and the place where it starts; tells whether it ended in an earlier run."""
+        """Set the id and the starting point of the next job. Return True if it ended in an earlier run."""
         with self._lock:
             ordinal, self._next = self._next, self._next + 1
         self._hold()
@@ -62,7 +65,7 @@ class ProgramJobs:
         return self._place_start(settings, ordinal)
 
     def _complete(self, settings: EnvironmentSettings) -> None:
-        """Checkpoints have to outlive the driver, and savepoints need a place."""
+        """Set storage that outlives the driver for checkpoints, and a folder for savepoints, if they are not set."""
         if checkpoint_directory(settings) is None:
             place = f"{self._storage}/checkpoints"
             settings.storage.directory = settings.storage.directory or place
@@ -71,9 +74,10 @@ class ProgramJobs:
         settings.savepoint_directory = settings.savepoint_directory or f"{self._storage}/savepoints"
 
     def _place_start(self, settings: EnvironmentSettings, ordinal: int) -> bool:
-        """Go on from the newest checkpoint if this revision of the job has run before, else start as was asked for.
+        """Continue from the newest checkpoint if this revision of the job has run before, otherwise start as ordered.
 
-        Whether it has is known from the job's owners: those up to the one before this revision do not count.
+        The owners of the job tell whether the revision has run: it has if there is an owner after the last one before
+        this revision. Return True if the job has finished already.
         """
         directory = checkpoint_directory(settings)
         assert directory is not None and settings.job_id is not None
@@ -96,7 +100,7 @@ class ProgramJobs:
 
     # --- when it has started ---
     def register_handle(self, handle: JobHandle) -> None:
-        """A job has started, or has told that it ended long ago."""
+        """Register the handle of a job that has started, or of one that ended in an earlier run."""
         handle.before_result = self._hold
         with self._lock:
             ids = {job_id_of(self._entry.job_id, number): number for number in range(self._next)}
@@ -118,18 +122,18 @@ class ProgramJobs:
             log.error("the last record of job %s could not be kept: %s", handle.job_id, error)
 
     def _hold(self) -> None:
-        """A program that goes on elsewhere or later must not see the end of its job, which is none."""
+        """Block while the program leaves. It continues elsewhere or later, and must not see that its job stops."""
         while self.leaving:
             time.sleep(0.05)
 
     def wait_for_records(self) -> None:
-        """The program has ended: what its jobs leave behind is stored."""
+        """Wait until the last records of all jobs are stored. Called when the program has ended."""
         for watcher in self._watchers:
             watcher.join(60)
 
-    # --- what is asked ---
+    # --- lookups ---
     def records(self) -> dict[int, JobRecord]:
-        """The jobs of this run, by their ordinals."""
+        """Return the records of this run's jobs, by their ordinals."""
         with self._lock:
             handles = dict(self._handles)
         return {
@@ -138,10 +142,11 @@ class ProgramJobs:
         }
 
     def handle(self, job_id: str) -> JobHandle:
+        """Return the handle of a job. Raise UnknownJob if the job has not started."""
         return self._handles[self.ordinal(job_id)]
 
     def ordinal(self, job_id: str) -> int:
-        """Which of the program's jobs this is; raises UnknownJob if it has not started."""
+        """Return the ordinal of a job of the program. Raise UnknownJob if the job has not started."""
         with self._lock:
             for ordinal in self._handles:
                 if job_id_of(self._entry.job_id, ordinal) == job_id:
@@ -149,10 +154,11 @@ class ProgramJobs:
         raise UnknownJob(f"job {job_id} has not started yet")
 
     def has_reached_a_job(self) -> bool:
+        """Return True if the program has come to its first job."""
         return self._next > 0
 
     def have_run(self) -> bool:
-        """Whether a job of this driver has had slots, or is over. One that failed before it had slots has not run."""
+        """Return True if a job of this driver has had slots or has ended, except by a failure before it had slots."""
         with self._lock:
             handles = list(self._handles.values())
         return any(
@@ -161,11 +167,12 @@ class ProgramJobs:
         )
 
     def living(self) -> list[JobHandle]:
+        """Return the handles of jobs that have not ended."""
         with self._lock:
             return [handle for handle in self._handles.values() if not handle.status().is_terminal_state()]
 
     def suspend(self) -> None:
-        """Let all jobs stop where they are."""
+        """Stop all jobs without ending them."""
         self.leaving = True
         stopping = [threading.Thread(target=handle.suspend, daemon=True) for handle in self.living()]
         for thread in stopping:

@@ -1,18 +1,18 @@
-"""The register of jobs on storage: what was submitted, what is wanted of it, and what became of it.
+"""The register of jobs on storage: submissions, requests of clients, drivers and outcomes.
 
     jobs/<id>/spec.json              the program, its arguments and options
     jobs/<id>/program/<file>         a copy of the program
-    jobs/<id>/revisions/000002.json  how it is run since it was rescaled
-    jobs/<id>/wanted/00000003-000001.json  what a client wants; the highest name counts
-    jobs/<id>/drivers/000004.json    where the fourth driver runs; whichever process creates it is that driver
-    jobs/<id>/begun/2-0.json         which owner the first job had before revision 2 began
+    jobs/<id>/revisions/000002.json  the parallelism and savepoint since the job was rescaled
+    jobs/<id>/wanted/00000003-000001.json  a client's request; the highest name counts
+    jobs/<id>/drivers/000004.json    the place of the fourth driver; the process that creates the file is that driver
+    jobs/<id>/begun/2-0.json         the owner of the first job before revision 2 began
     jobs/<id>/records/0.json         the last record of the program's first job
-    jobs/<id>/outcomes/000004.json   how the fourth driver ended
-    jobs/<id>/rescaling/000004.json  where the savepoint goes with which the fourth driver is to end
+    jobs/<id>/outcomes/000004.json   the outcome of the fourth driver
+    jobs/<id>/rescaling/000004.json  the place of the savepoint with which the fourth driver is to end
     programs/<id>/<file>             a program that was uploaded
 
-Files are never changed, only created, and replaced as a whole where that is said. What a leader writes carries its
-number, so that a leader that was displaced while it wrote cannot undo what its successor has written.
+Files are only created; `JobEntry.replace` replaces a file as a whole. The names of a leader's files contain its number,
+so that a displaced leader cannot undo what its successor has written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class CorruptEntry(PenstockError):
-    """A file of the register cannot be read; the job to which it belongs is left alone."""
+    """A file of the register cannot be read. The server leaves its job alone."""
 
 
 class Register:
@@ -47,15 +47,16 @@ class Register:
         _protect(self.storage)
 
     def job(self, job_id: str) -> JobEntry:
+        """Return the entry of a job, which need not exist yet."""
         return JobEntry(self.storage.url(f"jobs/{job_id}"), job_id)
 
     def job_ids(self) -> list[str]:
-        """Every job with a whole entry: the spec is written last."""
+        """Return the ids of all jobs with a complete entry. The spec is written last."""
         names = [name.split("/") for name in Storage(self.storage.url("jobs")).names()]
         return sorted({parts[0] for parts in names if parts[1:] == ["spec.json"]})
 
     def add(self, spec: Spec, revision: Revision, program: bytes) -> JobEntry:
-        """Raises AlreadyThere if there is a job with that id."""
+        """Add a job and return its entry. Raise AlreadyThere if there is a job with that id."""
         entry = self.job(spec.job_id)
         if entry.storage.exists("spec.json"):
             raise AlreadyThere(f"there is a job {spec.job_id} already")
@@ -65,7 +66,7 @@ class Register:
         return entry
 
     def forget(self, job_id: str) -> None:
-        """Delete a job's entry, the spec first so that none is ever half there."""
+        """Delete a job's entry. The spec is deleted first, so that a partial entry is never visible."""
         storage = self.job(job_id).storage
         names = storage.names()
         for name in sorted(names, key=lambda name: name != "spec.json"):
@@ -75,15 +76,16 @@ class Register:
 
     # --- programs ---
     def programs(self) -> list[tuple[str, str]]:
-        """Id and name of every program that was uploaded."""
+        """Return the id and name of every uploaded program."""
         names = [name.split("/") for name in Storage(self.storage.url("programs")).names()]
         return sorted((parts[0], parts[1]) for parts in names if len(parts) == 2 and not parts[1].endswith(".draft"))
 
     def add_program(self, program_id: str, name: str, data: bytes) -> None:
+        """Store an uploaded program."""
         self.storage.create(f"programs/{program_id}/{name}", data)
 
     def program(self, program_id: str) -> tuple[str, bytes] | None:
-        """Name and content of an uploaded program; None if there is none."""
+        """Return the name and content of an uploaded program, or None if it is unknown."""
         name = dict(self.programs()).get(program_id)
         with suppress(FileNotFoundError):
             if name is not None:
@@ -91,7 +93,7 @@ class Register:
         return None
 
     def delete_program(self, program_id: str) -> bool:
-        """Whether there was one."""
+        """Delete an uploaded program. Return False if it is unknown."""
         name = dict(self.programs()).get(program_id)
         if name is None:
             return False
@@ -101,7 +103,7 @@ class Register:
 
 
 class JobEntry:
-    """One job's files."""
+    """The files of one job."""
 
     def __init__(self, url: str, job_id: str) -> None:
         self.storage = Storage(url)
@@ -109,17 +111,17 @@ class JobEntry:
 
     # --- files ---
     def create(self, name: str, value: Any) -> None:
-        """Make a file that is whole or not there; raises AlreadyThere."""
+        """Create a file atomically. Raise AlreadyThere if it exists."""
         self.storage.create(name, _encode(value))
 
     def replace(self, name: str, value: Any) -> None:
-        """Make a file, or put a whole new one in its place."""
+        """Create or replace a file atomically."""
         draft = f"{name}.{os.urandom(6).hex()}.draft"
         self.storage.write(draft, [_encode(value)])
         self.storage.rename(draft, name)
 
     def read(self, kind: type[T], name: str) -> T:
-        """Raises FileNotFoundError, and CorruptEntry for a file that is torn or of another shape."""
+        """Return the content of a file. Raise FileNotFoundError, or CorruptEntry if the content is damaged."""
         text = self.storage.read(name)
         try:
             said = json.loads(text)
@@ -130,6 +132,7 @@ class JobEntry:
             raise CorruptEntry(f"'{self.storage.url(name)}' cannot be read: {type(error).__name__}: {error}") from None
 
     def read_or_none(self, kind: type[T], name: str) -> T | None:
+        """Return the content of a file, or None if it does not exist."""
         with suppress(FileNotFoundError):
             return self.read(kind, name)
         return None
@@ -139,16 +142,18 @@ class JobEntry:
         stems = [name.removesuffix(".json") for name in names if name.endswith(".json")]
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
-    # --- what was submitted ---
+    # --- the submission ---
     def spec(self) -> Spec:
+        """Return the submitted spec."""
         return self.read(Spec, "spec.json")
 
     def program(self) -> tuple[str, bytes]:
+        """Return the name and content of the program."""
         name = self.spec().program
         return name, self.storage.read(f"program/{name}")
 
     def revision(self, number: int | None = None) -> Revision:
-        """A revision of this number, or the newest one."""
+        """Return the revision with this number, or with None the newest one."""
         chosen = max(self._numbers("revisions"), default=0) if number is None else number
         try:
             return self.read(Revision, f"revisions/{chosen:06}.json")
@@ -156,39 +161,44 @@ class JobEntry:
             raise CorruptEntry(f"'{self.storage.url()}' has no revision {chosen}") from None
 
     def revise(self, revision: Revision) -> Revision:
-        """Add a revision; if another leader has done the same before, that one counts."""
+        """Add a revision and return it. If another leader has added this number before, return that revision."""
         try:
             self.create(f"revisions/{revision.number:06}.json", revision)
         except AlreadyThere:
             return self.revision(revision.number)
         return revision
 
-    # --- what is wanted ---
+    # --- requests of clients ---
     def read_wanted(self) -> Wanted:
+        """Return the newest request of a client, or an empty one."""
         names = Storage(self.storage.url("wanted")).names()
         newest = max((name for name in names if name.endswith(".json")), default=None)
         return Wanted() if newest is None else self.read(Wanted, f"wanted/{newest}")
 
     def want(self, wanted: Wanted, fence: int) -> None:
-        """Note down what a client wants, in the name of the leader of this number."""
+        """Store a client's request under `fence`, the number of the leader."""
         names = Storage(self.storage.url("wanted")).names()
         own = [name for name in names if name.startswith(f"{fence:08}-") and name.endswith(".json")]
         self.create(f"wanted/{fence:08}-{len(own) + 1:06}.json", wanted)
 
     # --- drivers ---
     def drivers(self) -> list[int]:
-        """The numbers of all drivers that were started."""
+        """Return the numbers of all drivers that were started."""
         return self._numbers("drivers")
 
     def place(self, number: int) -> DriverPlace | None:
+        """Return the place of a driver, or None if it is unknown."""
         return self.read_or_none(DriverPlace, f"drivers/{number:06}.json")
 
     def enter(self, place: DriverPlace) -> None:
-        """Become the driver of this number; raises AlreadyThere if another process is."""
+        """Become the driver of this number. Raise AlreadyThere if another process is."""
         self.create(f"drivers/{place.number:06}.json", place)
 
     def outcome(self, number: int) -> Outcome | None:
-        """How a driver ended, None if it did not say. One that has left its savepoint was to be rescaled."""
+        """Return the outcome of a driver, or None if there is none.
+
+        A driver that died after its rescaling savepoint was complete has the outcome RESCALED.
+        """
         said = self.read_or_none(Outcome, f"outcomes/{number:06}.json")
         if said is not None:
             return said
@@ -197,17 +207,17 @@ class JobEntry:
         return None if found is None or planned is None else _with_savepoint(planned, found)
 
     def end(self, number: int, outcome: Outcome) -> None:
-        """What a driver said first counts."""
+        """Store the outcome of a driver. If there is an outcome already, it stays."""
         with suppress(AlreadyThere):
             self.create(f"outcomes/{number:06}.json", outcome)
 
     def plan_rescaling(self, number: int, planned: Outcome) -> None:
-        """Note down where the savepoint of a rescaling will be, so that it is found if the driver dies behind it."""
+        """Store the place of a rescaling's savepoint, so that it is found if the driver dies after completing it."""
         self.replace(f"rescaling/{number:06}.json", planned)
 
-    # --- what is known of the program's jobs ---
+    # --- the program's jobs ---
     def owner_before(self, revision: int, ordinal: int, owner: int) -> int:
-        """The job's last owner before this revision; `owner` if the revision begins just now."""
+        """Return the job's last owner before this revision. If the revision begins now, store and return `owner`."""
         name = f"begun/{revision}-{ordinal}.json"
         try:
             self.create(name, {"owner": owner})
@@ -216,11 +226,11 @@ class JobEntry:
             return int(json.loads(self.storage.read(name))["owner"])
 
     def records(self) -> dict[int, JobRecord]:
-        """The last records of the program's jobs that have ended, by their ordinals."""
+        """Return the last records of the program's ended jobs, by their ordinals."""
         return {number: self.read(JobRecord, f"records/{number}.json") for number in self._numbers("records")}
 
     def keep(self, ordinal: int, record: JobRecord) -> None:
-        """Keep the last record of a job."""
+        """Store the last record of a job."""
         self.replace(f"records/{ordinal}.json", record)
 
 
@@ -229,7 +239,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _complete_savepoint(folder: str | None) -> str | None:
-    """The savepoint below a folder that was made for it."""
+    """Return the complete savepoint below a folder, or None."""
     if folder is None:
         return None
     storage = Storage(folder)
@@ -244,7 +254,7 @@ def _with_savepoint(planned: Outcome, savepoint: str) -> Outcome:
 
 
 def _protect(storage: Storage) -> None:
-    """On a local disk nobody else may look into the register: options may be secrets."""
+    """Forbid other users to read a register on a local disk, because options may be secrets."""
     if not storage.local:
         return
     try:
@@ -256,7 +266,7 @@ def _protect(storage: Storage) -> None:
 
 
 def readable(entries: Iterator[JobEntry]) -> Iterator[tuple[JobEntry, Spec]]:
-    """The entries whose spec can be read. Others are reported and passed over."""
+    """Yield the entries whose spec can be read. Log the others."""
     for entry in entries:
         try:
             yield entry, entry.spec()

@@ -1,4 +1,4 @@
-"""All jobs of a server, as REST sees them: the orders of clients become orders to drivers and notes in the register."""
+"""All jobs of a server, as REST sees them. Orders of clients become orders to drivers and entries in the register."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class ServerJobs:
         self._drivers = drivers
         self._history = history
 
-    # --- looking ---
+    # --- lookups ---
     def records(self) -> Sequence[JobRecord]:
-        """Of jobs that have ended, as much as lists show."""
+        """Return the records of all jobs, and only outlines of ended jobs."""
         found = {record.job_id: record for record in (*self._history.records(), *self._current_records())}
         return sorted(map(with_places, found.values()), key=lambda record: record.started)
 
@@ -107,7 +107,7 @@ class ServerJobs:
         return self._drivers.folder(found[0].job_id if found else of), ("driver.log", "driver.out")
 
     def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
-        """Of a task manager: the driver of its job, and the slots that it hosts."""
+        """Return the threads of a task manager: those of its job's driver and of its slots."""
         if of is None or of.endswith(FREE):
             return own_threads()
         record = next((record for record in self._current_records() if _hosts(of, with_places(record))), None)
@@ -165,7 +165,7 @@ class ServerJobs:
         return job, ordinal
 
     def _ready(self, job_id: str, what: str, deployed: bool = False) -> tuple[SupervisedProgram, int]:
-        """A job that runs. One that is being started is waited for: its client need not know how long that takes."""
+        """Return a running job. Wait for a job that is starting, and raise Refused after the submission timeout."""
         until = time.monotonic() + self._settings.submit_wait / 1000
         while True:
             job, ordinal = self._running(job_id, what)
@@ -185,7 +185,7 @@ class ServerJobs:
         try:
             job.ask("rescale", ordinal, parallelism=parallelism)
         except DriverUnreachable:
-            # The driver may have ended before its answer had arrived: then a new revision follows.
+            # The driver may have ended before its answer arrived. A new revision follows in this case.
             if not self._is_rescaled(job, before):
                 raise
         self._supervisor.wake()
@@ -198,7 +198,7 @@ class ServerJobs:
         return outcome is not None and outcome.how is How.RESCALED
 
     def _await_rescaled(self, job: SupervisedProgram, ordinal: int, before: int) -> None:
-        """The new revision runs, or the one after it, which has gone back to the old parallelism."""
+        """Wait until the new revision runs. Raise Refused if the job ends or goes back to the old parallelism."""
         until = time.monotonic() + self._settings.rescale_wait / 1000
         while True:
             if time.monotonic() > until and job.revision.number == before + 1 and not job.runs:
@@ -216,7 +216,7 @@ class ServerJobs:
                 return
 
     def _give_up(self, job: SupervisedProgram) -> None:
-        """The driver cannot bring the job to run: end it as if it had said so, so that the job goes back."""
+        """End a driver whose job does not run in time, with the outcome FAILED, so that the job goes back."""
         why = f"it does not run after {self._settings.rescale_wait} ms"
         job.entry.end(job.number, Outcome(How.FAILED, int(time.time() * 1000), "Timeout", why, deployed=False))
         driver = job.driver
@@ -228,7 +228,7 @@ class ServerJobs:
         return [self._program_record(program_id, name) for program_id, name in self._register.programs()]
 
     def _program_record(self, program_id: str, name: str) -> ProgramRecord:
-        # The moment of the upload is part of the id, so that a storage need not tell it.
+        # The time of the upload is part of the id, because not every storage knows it.
         return ProgramRecord(program_id, name, int(program_id.partition("-")[0], 16), self._entries(program_id, name))
 
     def _entries(self, program_id: str, name: str) -> tuple[str, ...]:
@@ -275,7 +275,7 @@ class ServerJobs:
         return spec.job_id
 
     def _spec(self, request: RunRequest, name: str, data: bytes) -> Spec:
-        """Raises ProgramError if the program cannot be run, before anything is started."""
+        """Return the spec of a program. Raise ProgramError if it cannot be run, before anything is started."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
             path.write_bytes(data)
@@ -298,7 +298,7 @@ class ServerJobs:
         )
 
     def _await_job(self, job: SupervisedProgram) -> None:
-        """Wait until the program has started its job, for as long as is usual; raises why it did not."""
+        """Wait until the program has started its job, up to the submission timeout. Raise the error if it failed."""
         until = time.monotonic() + self._settings.submit_wait / 1000
         while time.monotonic() < until and not job.is_live(0):
             job.look(POLL_SECONDS)
@@ -314,7 +314,7 @@ class ServerJobs:
 
 
 def _hosts(of: str, record: JobRecord) -> bool:
-    """Whether this is the id of a job or of one of its task managers."""
+    """Return True if this is the id of the job or of one of its task managers."""
     return of.startswith(record.job_id) or any(slot.place == of for slot in record.slots)
 
 
@@ -334,7 +334,7 @@ def _read_requirements(path: str) -> str:
 
 
 def _check_rescaling(record: JobRecord, parallelism: int) -> None:
-    """What can be known before the job is stopped."""
+    """Raise an error if the job cannot have this parallelism, before the job is stopped."""
     if record.batch:
         raise UnsupportedOperation("a BATCH job cannot be rescaled while it runs: it has no savepoints")
     if record.status != "RUNNING" or record.deployed is None:

@@ -1,4 +1,4 @@
-"""The options of a server, under Flink's names where Flink has one, and the settings that they become."""
+"""The options of a server, under Flink's names where Flink has them, and the settings that result from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOME_VARIABLE = "PENSTOCK_HOME"
 
 @dataclass(frozen=True)
 class ServerOption:
-    """An option's name, how its text is read, its default, and other names that mean the same."""
+    """An option: its name, the parser of its text, its default, and other names for it."""
 
     name: str
     read: Callable[[str], Any]
@@ -25,7 +25,7 @@ class ServerOption:
     others: tuple[str, ...] = ()
 
     def of(self, configuration: Mapping[str, str]) -> Any:
-        """What a configuration says, else the default, else None."""
+        """Return the value in a configuration, or the default, or None. Raise ConfigurationError for a bad text."""
         given = next((configuration[name] for name in (self.name, *self.others) if name in configuration), None)
         text = self.default if given is None else given
         if text is None:
@@ -44,7 +44,7 @@ def _some_time(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    """Flink gives the expiration of jobs as a number of seconds; durations with a unit are understood, too."""
+    """Return milliseconds for a number of seconds, which is Flink's form, or for a duration with a unit."""
     return int(text) * 1000 if text.strip().isdigit() else _some_time(text)
 
 
@@ -116,28 +116,28 @@ OPTIONS = [
     REQUIREMENTS,
     PYTHON,
 ]
-"""Every option of the server's own; those of REST are in `penstock.service.rest`."""
+"""All options of the server itself. The options of REST are in `penstock.service.rest`."""
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server was told. Times are in milliseconds."""
+    """The settings of a server. Times are in milliseconds."""
 
     data: Path
     """The folder on this machine with logs, working folders and control sockets."""
     configuration: Mapping[str, str]
-    """Everything that was given; jobs inherit it."""
+    """The complete configuration of the server. Jobs inherit it, except for the server's own options."""
     storage: str
-    """Where the register is, shared by all servers of a cluster."""
+    """The URL of the register, which all servers of a cluster share."""
     ha_type: str = "none"
     lease_duration: int = 15_000
     lease_renewal: int = 3_000
     jobs_expire: int = 3_600_000
     jobs_kept: int = 2**31 - 1
     archive: str | None = None
-    """Where jobs that have ended are written down."""
+    """The URL of the folder for archives of ended jobs, or None for no archives."""
     history: tuple[str, ...] = ()
-    """Where such jobs are read from."""
+    """The URLs of the folders from which archives are read."""
     history_refresh: int = 10_000
     history_kept: int = -1
     starts: int = 2
@@ -150,7 +150,7 @@ class ServerSettings:
 
     @classmethod
     def of(cls, data: Path, configuration: Mapping[str, str]) -> ServerSettings:
-        """Read the options; raises ConfigurationError."""
+        """Read the options. Raise ConfigurationError for a fault."""
         kind = HA_TYPE.of(configuration)
         given = HA_STORAGE.of(configuration)
         if kind != "none" and given is None:
@@ -201,10 +201,10 @@ _SERVERS_OWN = (
 
 
 def job_options(configuration: Mapping[str, str]) -> dict[str, str]:
-    """What the jobs of a server have in common; how the server itself is reached and protected is not theirs."""
+    """Return the options that jobs inherit from the server, without those of the server's own access and protection."""
     return {name: value for name, value in configuration.items() if not name.startswith(_SERVERS_OWN)}
 
 
 def default_data() -> Path:
-    """The folder of a server that is not told another one."""
+    """Return the default folder of a server."""
     return Path(os.environ.get(HOME_VARIABLE) or Path.home() / ".penstock").absolute()

@@ -1,8 +1,8 @@
-"""The process of a server: REST in front of its jobs, until it is told to end.
+"""The process of a server, which serves REST and runs jobs until it is told to end.
 
     python -m penstock.service.server.server_process OPTIONS
 
-OPTIONS is a file of JSON with the folder and the configuration, which is deleted once it was read.
+OPTIONS is a JSON file with the folder and the configuration. The process deletes it after reading.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ log = logging.getLogger("penstock.server")
 
 
 class ServerProcess:
-    """Everything that one server process holds."""
+    """The parts of one server process."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, str]) -> None:
-        # What the server writes may hold secrets. What jobs write is theirs.
+        # Files of the server may contain secrets. Files of jobs have the original umask.
         umask = os.umask(0o077)
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
@@ -62,7 +62,7 @@ class ServerProcess:
         return self._rest.url
 
     def run(self) -> None:
-        """From the start to the end."""
+        """Serve until a signal or the command line ends the server."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._told_to_end.set())
         folder = self._home.folder
@@ -102,7 +102,7 @@ class ServerProcess:
 
 
 def main(options: Path) -> None:
-    """The process's entry."""
+    """Run the server process."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     told = json.loads(options.read_text())
     options.unlink()

@@ -1,4 +1,4 @@
-"""A server without its web part: register, drivers, supervisor and election, put together."""
+"""A server without REST: register, drivers, supervisor, history and election."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("penstock.server")
 
 
 class Service:
-    """From `start` to `stop`; it leads whenever it is elected."""
+    """The parts of a server that run from `start` to `stop`. It leads whenever it is elected."""
 
     def __init__(self, settings: ServerSettings, driver_umask: int = -1) -> None:
         os.makedirs(settings.data, mode=0o700, exist_ok=True)
@@ -31,9 +31,9 @@ class Service:
         self.election: Election = Unelected()
 
     def start(self, address: str) -> None:
-        """Stand for election; without rivals this server leads when the method returns.
+        """Take part in the election. Without rivals, this server leads when the method returns.
 
-        `address` is where others reach this server: the URL of its REST.
+        `address` is the URL of this server's REST, under which others reach it.
         """
         who = {"id": uuid4().hex, "address": address}
         self.election = election_of(self.settings, self._register.storage, who)
@@ -50,7 +50,7 @@ class Service:
         self.supervisor.follow()
 
     def stop(self, keep_jobs: bool) -> None:
-        """End; jobs are suspended, and come back when a server leads again, or are left running."""
+        """End the service. Jobs are suspended until a server leads again, or continue to run with `keep_jobs`."""
         led = self.supervisor.leads
         self.supervisor.follow()
         if led and not keep_jobs:

@@ -1,4 +1,4 @@
-"""What the register holds of a job, as plain data: the program, its revisions, what is wanted, how drivers ended."""
+"""The content of the register as plain data: the program, its revisions, requests of clients, drivers, outcomes."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spec:
-    """A program that was submitted. It never changes."""
+    """A submitted program. A spec never changes."""
 
     job_id: str
     submitted: int
-    """In milliseconds since 1970."""
+    """Time of the submission, in milliseconds since 1970."""
     program: str
     """The name of the program's file."""
     arguments: tuple[str, ...] = ()
     entry: str | None = None
     pyflink: bool = False
     configuration: Mapping[str, str] = field(default_factory=dict)
-    """May hold secrets, and is never shown as it is."""
+    """Options of the job. They may contain secrets and are never shown unmasked."""
     requirements: str | None = None
     """The text of a requirements file."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """How a program is run: each rescaling is a revision of its own."""
+    """The parallelism and starting point of a program. Each rescaling adds a revision."""
 
     number: int = 1
     parallelism: int | None = None
     savepoint: str | None = None
     allow_non_restored: bool = False
     claim: bool = False
-    """Whether the job may delete the savepoint when it has a checkpoint of its own."""
+    """Whether the job may delete the savepoint once it has a checkpoint of its own."""
     ordinal: int = 0
-    """Which of the program's jobs starts from the savepoint."""
+    """The ordinal of the program's job that starts from the savepoint."""
     forced: bool = False
-    """Whether the parallelism holds even if the program sets another."""
+    """Whether the parallelism applies even if the program sets another one."""
     previous: int | None = None
-    """The revision to go back to if this one cannot be started."""
+    """The number of the revision to go back to if this one cannot start."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What clients want of a job that was submitted."""
+    """The request of a client about a submitted program."""
 
     cancelled: int | None = None
-    """The last of the program's jobs that is to be cancelled; None if none is."""
+    """The ordinal of the program's job to cancel, or None."""
 
 
 class How(Enum):
-    """How a driver ended. One that says nothing has died."""
+    """The kind of a driver's outcome. A driver without an outcome has died."""
 
     FINISHED = "FINISHED"
     FAILED = "FAILED"
     CANCELED = "CANCELED"
     SUSPENDED = "SUSPENDED"
     RESCALED = "RESCALED"
-    """It has left a savepoint, from which the job goes on with another parallelism."""
+    """The driver left a savepoint, from which the job continues with another parallelism."""
     DISPLACED = "DISPLACED"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a driver says when it ends."""
+    """The outcome of a driver."""
 
     how: How
     when: int = 0
     kind: str = ""
-    """The name of the error's class."""
+    """The class name of the error, or an empty text."""
     message: str = ""
     traceback: str = ""
     deployed: bool = True
-    """Whether one of its jobs has run."""
+    """Whether one of the driver's jobs has run."""
     savepoint: str | None = None
     parallelism: int | None = None
     ordinal: int = 0
@@ -84,22 +84,22 @@ class Outcome:
 
 @dataclass(frozen=True)
 class DriverPlace:
-    """Where a driver runs, and how it is spoken to on the same machine."""
+    """The process of a driver, and its control socket on the same machine."""
 
     number: int
-    """Which start of the program this is, from 1 on."""
+    """The number of the driver among all drivers of the program, from 1."""
     revision: int
     fence: int
     """The number of the leader that started it."""
     where: Mapping[str, Any]
-    """Its Whereabouts."""
+    """The identity of the process, as `Whereabouts` describes it."""
     address: str
-    """Its control socket."""
+    """The path of the control socket."""
     key_file: str
     folder: str
-    """Where its logs are."""
+    """The folder of the driver's logs."""
 
 
 def job_id_of(first: str, ordinal: int) -> str:
-    """The id of a program's job: the first has the id that the server gave, later ones have ids that follow from it."""
+    """Return the id of a program's job. The first job has the program's id, from which the other ids are derived."""
     return first if ordinal == 0 else md5(f"{first}/{ordinal}".encode(), usedforsecurity=False).hexdigest()

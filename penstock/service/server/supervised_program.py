@@ -1,4 +1,4 @@
-"""One program that a server looks after: what is known of its jobs and its driver."""
+"""One program under supervision: the state of its jobs and its driver, as the server knows it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from penstock.service.server.specs import How, Outcome, Revision, Spec, Wanted, 
 from penstock.service.server.supervision import Facts, Presence, Watch
 
 FRESH_SECONDS = 0.25
-"""A driver is asked for its records this often at most."""
+"""Shortest time, in seconds, between two requests for a driver's records."""
 ANSWER_SECONDS = 3.0
 HOLD_OFF_SECONDS = 0.5
-"""A driver that did not answer is left alone for this long."""
+"""Extra time, in seconds, before a driver that did not answer is asked again."""
 START_SECONDS = 120.0
-"""So much longer may a driver be silent that has not answered yet."""
+"""Extra time, in seconds, that a driver gets before its first answer."""
 LISTEN_SECONDS = 3.0
-"""A driver of which nobody wants to know is asked this often whether it answers."""
+"""Time since a driver's last answer, in seconds, after which the supervisor asks it by itself."""
 
 
 class SupervisedProgram:
-    """A program between its submission and its end. Its own thread of the supervisor changes it; anyone may look."""
+    """A program from its submission on. Threads of the supervisor change it; any thread may read it."""
 
     def __init__(self, entry: JobEntry, spec: Spec, revision: Revision) -> None:
         self.entry = entry
@@ -43,45 +43,45 @@ class SupervisedProgram:
         self.watch = Watch()
         self.driver: Driver | None = None
         self.number = 0
-        """How many drivers were started."""
+        """The number of drivers that were started."""
         self.launching = False
         self.unseen = False
-        """Whether the last driver was started on another machine."""
+        """Whether the last driver is not visible from this machine."""
         self.outcome: Outcome | None = None
         self.takeover = True
         self.ended_at: int | None = None
         self.reached = False
-        """Whether the running driver's program has come to a job."""
+        """Whether the program has reached a job in the present driver."""
         self.runs = False
         self._kept: dict[int, JobRecord] = {}
-        """Of jobs that have ended."""
+        """The records of ended jobs, by ordinal."""
         self._live: dict[int, JobRecord] = {}
-        """As the driver last told."""
+        """The driver's last records of jobs that have not ended, by ordinal."""
         self._names: dict[int, str] = {}
-        """The names of the jobs that drivers have told of."""
+        """The names of jobs from drivers' records, by ordinal."""
         self._looked = 0.0
         self._heard = time.monotonic()
-        """When the driver last answered, or was started."""
+        """The time of the driver's last answer or of its start."""
         self._unanswered: float | None = None
-        """When it was first asked and did not answer; None if it does."""
+        """The time of the first unanswered question, or None if the driver answers."""
         self._has_answered = False
         self._looking = threading.Lock()
         self._status_histories = {0: StatusHistory(StatusChange(JobStatus.CREATED, spec.submitted))}
         self._failures: list[FailureView] = []
         self._outlined = False
-        """Whether only outlines are held of jobs that have ended."""
+        """Whether the records of ended jobs are only outlines."""
 
     @property
     def job_id(self) -> str:
         return self.spec.job_id
 
-    # --- what the driver says ---
+    # --- the driver's answers ---
     def look(self, fresh: float = FRESH_SECONDS) -> None:
-        """Ask the driver for its records, unless that was done just now."""
+        """Ask the driver for its records, unless that was done less than `fresh` seconds ago."""
         driver = self.driver
         if driver is None or time.monotonic() - self._looked < fresh:
             return
-        # Whoever can be shown something older does not wait for a driver that stands still.
+        # If an older answer is available, return it instead of waiting for a driver that does not respond.
         if not self._looking.acquire(blocking=not self._live):
             return
         try:
@@ -110,21 +110,21 @@ class SupervisedProgram:
         self.reached, self.runs = said["reached"], said["runs"]
 
     def ask(self, do: str, ordinal: int, seconds: float | None = None, **more: Any) -> Any:
-        """Give the driver an order for one of its jobs; raises DriverUnreachable if there is no driver."""
+        """Send the driver an order for one of its jobs. Raise DriverUnreachable if there is no driver."""
         driver = self.driver
         if driver is None:
             raise DriverUnreachable(f"job {self.id_of(ordinal)} has no driver at this moment: it is being started")
         return driver.ask(do, seconds, job=self.id_of(ordinal), **more)
 
-    # --- what happens to drivers ---
+    # --- starts and ends of drivers ---
     def begin(self, driver: Driver | None) -> None:
-        """A driver has been started, or found."""
+        """Register a driver that was started or found."""
         self.driver, self.unseen, self.outcome = driver, False, None
         self.reached = self.runs = False
         self._looked, self._heard, self._unanswered, self._has_answered = 0.0, time.monotonic(), None, False
 
     def handle_loss(self, outcome: Outcome | None, now: int) -> None:
-        """The driver is gone, and said this."""
+        """Handle the end of a driver with this outcome. Without an outcome, it has died."""
         self.outcome, self.driver = outcome, None
         self.reached = self.runs = False
         self.refresh_kept()
@@ -143,9 +143,9 @@ class SupervisedProgram:
         self._failures = [*self._failures[-(MOST_FAILURES - 1) :], failure]
 
     def refresh_kept(self) -> None:
-        """Read what ended jobs have left in the register."""
+        """Read the records of ended jobs from the register."""
         kept = self.entry.records()
-        # A driver that finds that a job ended in an earlier run knows nothing more of it.
+        # If a job ended in an earlier run, the record of a later driver has no vertices. The live record has them.
         self._kept = {
             ordinal: self._merge_last_record(self._live[ordinal], record)
             if not record.vertices and ordinal in self._live
@@ -159,14 +159,14 @@ class SupervisedProgram:
         return replace(before, status=last.status, changes=(*before.changes, *last.changes), taken=last.taken)
 
     def end(self, status: JobStatus, now: int) -> None:
-        """The program is over: jobs that have not said how they ended have ended with it."""
+        """End the program with this status. Jobs without a last record end with the same status."""
         self.refresh_kept()
         left = self._live or ({} if self._kept else {0: self._blank(0)})
         for ordinal, record in left.items():
             last = with_failures(self._status_history(ordinal).with_earlier_changes(record), self._failures)
             self.entry.keep(ordinal, with_status(last, status, now))
         for ordinal, record in self._kept.items():
-            # The driver that left it knew less: what earlier ones went through, and why they ended.
+            # The driver that stored the record did not know the status changes and failures of earlier drivers.
             self.entry.keep(
                 ordinal, with_failures(self._status_history(ordinal).with_earlier_changes(record), self._failures)
             )
@@ -175,19 +175,21 @@ class SupervisedProgram:
         self.ended_at = now
 
     def outline(self) -> None:
-        """The job has ended: hold no more of it than lists show. The rest is in the register."""
+        """Reduce the records of an ended program to outlines for lists. The register has the complete records."""
         self._kept = {ordinal: outline(record) for ordinal, record in self._kept.items()}
         self._outlined = True
 
-    # --- what is shown ---
+    # --- records ---
     def id_of(self, ordinal: int) -> str:
+        """Return the id of the program's job with this ordinal."""
         return job_id_of(self.job_id, ordinal)
 
     def ordinals(self) -> list[int]:
+        """Return the ordinals of all known jobs, in order."""
         return sorted({0, *self._kept, *self._live})
 
     def records(self) -> list[JobRecord]:
-        """All jobs of the program. One that ended before it came to a job was none; its log is kept all the same."""
+        """Return the records of all jobs of the program. A program that ended before its first job has none."""
         if self.ended_at is None:
             self.look()
         found = [self._full_record(ordinal) for ordinal in self.ordinals()]
@@ -197,13 +199,13 @@ class SupervisedProgram:
         return not record.vertices and record.name == self.spec.program
 
     def record(self, ordinal: int) -> JobRecord:
-        """One of the program's jobs, as it was a moment ago."""
+        """Return the record of one of the program's jobs, which is at most a moment old."""
         if self.ended_at is None and ordinal not in self._kept:
             self.look()
         if self._outlined and ordinal in self._kept:
             try:
                 return whole_record(self.entry.storage.url(), self.job_id, ordinal, self.ended_at or 0)
-            except (StorageError, CorruptEntry, FileNotFoundError):  # it is being forgotten
+            except (StorageError, CorruptEntry, FileNotFoundError):  # the job is being deleted from the register
                 return self._kept[ordinal]
         return self._full_record(ordinal)
 
@@ -221,10 +223,11 @@ class SupervisedProgram:
         return self._cancelling(told, ordinal)
 
     def is_live(self, ordinal: int) -> bool:
-        """Whether a driver has started the job, and can be given orders for it."""
+        """Return True if a driver has started the job and can take orders for it."""
         return self.driver is not None and self.reached and ordinal in self._live
 
     def is_over(self, ordinal: int) -> bool:
+        """Return True if the job has ended."""
         return self.ended_at is not None or self._has_ended(ordinal)
 
     def _cancelling(self, record: JobRecord, ordinal: int) -> JobRecord:
@@ -233,7 +236,7 @@ class SupervisedProgram:
         return with_status(record, JobStatus.CANCELLING, int(time.time() * 1000))
 
     def _blank(self, ordinal: int) -> JobRecord:
-        """A job of which its driver has not told yet."""
+        """Return a record of a job of which there is no record yet."""
         shown = JobRecord(
             job_id=self.id_of(ordinal),
             name=self._names.get(ordinal, self.spec.program),
@@ -245,9 +248,9 @@ class SupervisedProgram:
         )
         return self._cancelling(shown, ordinal)
 
-    # --- what is decided on ---
+    # --- facts for decisions ---
     def facts(self) -> Facts:
-        """What can be seen now. Reading the register may raise StorageError."""
+        """Return the present facts about the program, for `supervision.decide`."""
         cancelled = self.wanted.cancelled
         present = self.launching or (self.driver is not None and self.driver.is_alive())
         quiet = time.monotonic() - self._heard
@@ -263,7 +266,7 @@ class SupervisedProgram:
         )
 
     def _silent_millis(self) -> int:
-        """For how long the driver has not answered. One that is just starting may take its time."""
+        """Return the time for which the driver has not answered, in milliseconds. A new driver gets extra time."""
         if self._unanswered is None:
             return 0
         patience = 0.0 if self._has_answered else START_SECONDS
@@ -274,17 +277,17 @@ class SupervisedProgram:
         return ordinal in self._kept or (record is not None and record.ended is not None)
 
     def is_starting(self) -> bool:
-        """Whether the machine is busy with its start."""
+        """Return True if the program is starting, which takes capacity of the machine."""
         return self.launching or (self.driver is not None and not self.runs and self.driver.is_alive())
 
 
 @lru_cache(MOST_HELD)
 def whole_record(url: str, job_id: str, ordinal: int, ended_at: int) -> JobRecord:
-    """A job that ended then, from its entry in the register; it does not change any more."""
+    """Return the complete record of an ended job from the register. It never changes, so it is cached."""
     return JobEntry(url, job_id).read(JobRecord, f"records/{ordinal}.json")
 
 
 def error_of(outcome: Outcome, job_id: str) -> PenstockError:
-    """What a program failed with before it came to a job, for a client that waits for it."""
+    """Return the error of a program that failed before it reached a job, for a client that waits for the job."""
     said = f"{outcome.kind}: {outcome.message}" if outcome.kind else outcome.message
     return PenstockError(f"{said} (`penstock logs {job_id}` shows more)")

@@ -1,4 +1,4 @@
-"""What a server does next about the driver of a job: a pure state machine. It knows no clock, process or storage.
+"""The supervision of drivers as a pure state machine, which knows no clock, process or storage.
 
 watch, decision = decide(watch, facts, rules, now)
 """
@@ -13,7 +13,7 @@ from penstock.service.server.specs import How, Outcome
 
 
 class Presence(Enum):
-    """What can be seen of a job's last driver."""
+    """The visible state of a job's last driver."""
 
     NONE = "there is none"
     ALIVE = "it runs"
@@ -22,31 +22,31 @@ class Presence(Enum):
 
 @dataclass(frozen=True)
 class Rules:
-    """When drivers are started again. Times are in milliseconds."""
+    """The rules for restarting and killing drivers. Times are in milliseconds."""
 
     backoff: int = 1_000
     max_backoff: int = 60_000
     reset_after: int = 600_000
-    """A driver that has lived for this long was healthy: the next one is started without much delay."""
+    """Lifetime after which a driver counts as healthy. The next driver then gets the shortest delay."""
     cancel_again: int = 5_000
-    """A driver that was told to cancel, and runs on, is told again."""
+    """Time after which a cancel order is repeated if the driver still runs."""
     patience: int = 30_000
-    """A driver that was told to cancel, and runs on for this long, is killed."""
+    """Time after a cancel request at which a driver that still runs is killed."""
     longest_silence: int = 180_000
-    """A driver that has not answered for this long stands still, and is killed; the next one goes on."""
+    """Time without an answer after which a driver is killed and replaced."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What is remembered of a job."""
+    """The memory of the state machine for one job."""
 
     deaths: int = 0
-    """How many drivers have died, one after the other."""
+    """The number of drivers that have died in a row."""
     started: int | None = None
-    """When the last driver was started; None before the first."""
+    """The time at which the present driver was started, or None if there is none."""
     not_before: int = 0
     has_run: bool = False
-    """Whether the job has ever run, so that a driver that cannot start it does not mean that the job is wrong."""
+    """Whether the job has ever run. If so, a driver that cannot start it does not prove that the job is faulty."""
     cancel_since: int | None = None
     cancel_sent: int | None = None
     ended: bool = False
@@ -54,25 +54,25 @@ class Watch:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is seen of a job now."""
+    """The present facts about a job."""
 
     driver: Presence
     outcome: Outcome | None = None
-    """What the last driver said when it ended."""
+    """The outcome of the last driver, or None."""
     runs: bool = False
     """Whether a job of the driver has slots."""
     cancel: bool = False
-    """Whether a client wants the job to be cancelled, and it has not ended yet."""
+    """Whether a client has requested the cancellation of a job that has not ended yet."""
     revertible: bool = False
-    """Whether this revision was to change a job that ran well before."""
+    """Whether there is an earlier revision to go back to."""
     silent: int = 0
-    """For how long the driver has not answered, in milliseconds."""
+    """Time for which the driver has not answered, in milliseconds."""
 
 
 # --- decisions ---
 @dataclass(frozen=True)
 class Nothing:
-    """All is well, or there is something to wait for."""
+    """Do nothing: all is well, or something must be awaited."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,21 @@ class Kill:
 
 @dataclass(frozen=True)
 class Revise:
-    """Go on from the savepoint that the driver left, with another parallelism."""
+    """Continue from the savepoint that the driver left, with another parallelism."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True)
 class Revert:
-    """Go back to the revision before, since this one cannot be started."""
+    """Go back to the previous revision, because this one cannot start."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True)
 class End:
-    """The job is over."""
+    """End the job with this status."""
 
     status: JobStatus
     outcome: Outcome | None = None
@@ -117,7 +117,7 @@ _STATUS = {How.FINISHED: JobStatus.FINISHED, How.FAILED: JobStatus.FAILED, How.C
 
 
 def decide(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
-    """What to do, and what to remember."""
+    """Return the next decision about a job, and the watch to remember."""
     if watch.ended:
         return watch, Nothing()
     if facts.runs and not watch.has_run:
@@ -130,7 +130,7 @@ def decide(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, D
 
 
 def _decide_with_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
-    """The driver runs."""
+    """Decide while the driver runs."""
     if facts.silent >= rules.longest_silence:
         return watch, Kill()
     if not facts.cancel or watch.cancel_since is None:
@@ -143,7 +143,7 @@ def _decide_with_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -> t
 
 
 def _decide_without_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
-    """There is no driver, or none that can be spoken to."""
+    """Decide without a driver, or with one that is not visible."""
     outcome = facts.outcome
     if outcome is not None and outcome.how is How.RESCALED and not facts.cancel:
         return _reset(watch), Revise(outcome)
@@ -159,7 +159,7 @@ def _decide_without_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -
 
 
 def _may_pass(watch: Watch, outcome: Outcome) -> bool:
-    """Whether a driver failed before it could run a job that has run before: the fault is hardly the job's."""
+    """Return True if a driver could not start a job that has run before, so that the job is hardly at fault."""
     return watch.has_run and not outcome.deployed
 
 
@@ -172,7 +172,7 @@ def _start_when_due(watch: Watch, outcome: Outcome | None, rules: Rules, now: in
 
 
 def _after_death(watch: Watch, outcome: Outcome | None, rules: Rules, now: int) -> Watch:
-    """A driver that was running is gone: the next one waits the longer the more have died."""
+    """Record the end of a driver. The delay of the next one doubles with each death in a row."""
     assert watch.started is not None
     asked_to = outcome is not None and outcome.how is How.SUSPENDED
     deaths = 0 if asked_to else 1 if now - watch.started >= rules.reset_after else watch.deaths + 1
@@ -181,10 +181,10 @@ def _after_death(watch: Watch, outcome: Outcome | None, rules: Rules, now: int) 
 
 
 def _reset(watch: Watch) -> Watch:
-    """The next driver starts at once."""
+    """Let the next driver start at once."""
     return replace(watch, deaths=0, started=None, not_before=0)
 
 
 def select_starts(waiting: list[str], starting: int, limit: int) -> list[str]:
-    """Which of the jobs that wait for a start may have it now: the first ones, as many as may start at once."""
+    """Return the first of the waiting jobs, as many as may start now if `limit` jobs may start at once."""
     return waiting[: max(0, limit - starting)]

@@ -1,4 +1,4 @@
-"""Looks after the programs of a server that leads: a thread asks the state machine about each, and does as it says."""
+"""The supervisor of a leading server's programs: a thread that carries out the decisions of the state machine."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ log = logging.getLogger("penstock.server")
 TICK_SECONDS = 0.2
 TIDY_SECONDS = 10.0
 LONGEST_START_MILLIS = 120_000
-"""A program that has started no job after this long does not keep others from starting."""
+"""Time, in milliseconds, after which a starting program does not keep others from starting."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: the file that says so makes it part of the history."""
+    """The end of a program, as the register stores it. With this file, the program is part of the history."""
 
     status: str
     when: int
 
 
 class Supervisor:
-    """The programs of a cluster, and the thread that looks after them while this server leads."""
+    """The programs of a cluster, and the thread that supervises them while this server leads."""
 
     def __init__(self, settings: ServerSettings, register: Register, drivers: Drivers) -> None:
         self._settings = settings
@@ -71,11 +71,11 @@ class Supervisor:
         self._tidied = 0.0
         self.fence = 0
         self.may_act: Callable[[], bool] = lambda: True
-        """Asked before each round: a leader that stood still may have been displaced."""
+        """Called before each round, because a leader that was paused may have been displaced."""
 
     # --- leading ---
     def lead(self, fence: int) -> None:
-        """Take up all jobs: drivers that live are adopted, others are started."""
+        """Supervise all jobs of the register. Living drivers are adopted, others are started."""
         self.fence = fence
         self._leading.set()
         with self._changing:
@@ -87,7 +87,7 @@ class Supervisor:
         self._thread.start()
 
     def follow(self) -> None:
-        """Another server leads, or this one ends: drivers are left alone."""
+        """Stop supervising, because another server leads or this one ends. Drivers continue to run."""
         self._leading.clear()
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -95,6 +95,7 @@ class Supervisor:
 
     @property
     def leads(self) -> bool:
+        """Whether this server supervises the programs."""
         return self._leading.is_set()
 
     def _adopt(self, entry: JobEntry, spec: Spec) -> None:
@@ -104,7 +105,7 @@ class Supervisor:
             log.error("job %s is left alone, since its entry in the register is damaged: %s", spec.job_id, error)
 
     def _load(self, entry: JobEntry, spec: Spec) -> SupervisedProgram:
-        """A program as the register knows it."""
+        """Return a program with its state in the register."""
         job = SupervisedProgram(entry, spec, entry.revision())
         ended = entry.read_or_none(Ended, "ended.json")
         if ended is not None:
@@ -119,7 +120,7 @@ class Supervisor:
         return job
 
     def _find_driver(self, job: SupervisedProgram) -> bool:
-        """Look for the last driver that was started; whether it is one that was not known."""
+        """Look for the last driver that was started. Return True if it lives and was not known."""
         number = max(job.entry.drivers(), default=0)
         place = job.entry.place(number) if number else None
         if place is None or number < job.number or (number == job.number and job.driver is not None):
@@ -147,7 +148,7 @@ class Supervisor:
             self._wake.clear()
 
     def wake(self) -> None:
-        """Something has changed: look at once."""
+        """Start the next round at once."""
         self._wake.set()
 
     def _tick(self) -> None:
@@ -171,7 +172,7 @@ class Supervisor:
         return sorted(jobs, key=lambda job: job.spec.submitted)
 
     def _decide(self, job: SupervisedProgram) -> Watch | None:
-        """Decide and act. A start waits for its turn: then what is to be remembered is returned."""
+        """Decide and act. A start waits for its turn: in this case, return the watch to remember after it."""
         if not job.launching and job.driver is not None and not job.driver.is_alive():
             self._handle_driver_end(job)
         before = job.watch
@@ -186,7 +187,7 @@ class Supervisor:
         return None
 
     def _handle_driver_end(self, job: SupervisedProgram) -> None:
-        """The driver has ended: find out how, and whether another has taken its place."""
+        """Handle the end of a driver: read its outcome, and look for another driver in its place."""
         assert job.driver is not None
         gone = job.driver
         outcome = job.entry.outcome(gone.number)
@@ -256,7 +257,7 @@ class Supervisor:
         log.info("job %s has ended: %s", job.job_id, status.name)
 
     def _archive(self, job: SupervisedProgram) -> None:
-        """An archive that cannot be written keeps no job from its end."""
+        """Write the archives of a job. A failure is only logged, so that the job can end."""
         if self._settings.archive is None:
             return
         try:
@@ -293,9 +294,9 @@ class Supervisor:
             job.launching = False
             self._wake.set()
 
-    # --- what clients do ---
+    # --- orders of clients ---
     def submit(self, spec: Spec, revision: Revision, program: bytes) -> SupervisedProgram:
-        """Raises AlreadyThere if there is a job of that id."""
+        """Add a program to the register and supervise it. Raise AlreadyThere if there is a job with that id."""
         job = SupervisedProgram(self._register.add(spec, revision, program), spec, revision)
         with self._changing:
             self._jobs[spec.job_id] = job
@@ -303,7 +304,7 @@ class Supervisor:
         return job
 
     def cancel(self, job: SupervisedProgram, ordinal: int) -> None:
-        """Note down that a job is to be cancelled; from then on it will be, whatever dies."""
+        """Store the order to cancel a job. From then on it survives the death of drivers and servers."""
         wanted = Wanted(ordinal)
         try:
             job.entry.want(wanted, self.fence)
@@ -313,11 +314,12 @@ class Supervisor:
         self._wake.set()
 
     def all(self) -> list[SupervisedProgram]:
+        """Return all programs, in order of submission."""
         with self._changing:
             return sorted(self._jobs.values(), key=lambda job: job.spec.submitted)
 
     def find(self, job_id: str) -> tuple[SupervisedProgram, int] | None:
-        """The program to which a job belongs, and which of its jobs it is."""
+        """Return the program of a job and the job's ordinal, or None if the job is unknown."""
         with self._changing:
             first = self._jobs.get(job_id)
             jobs = list(self._jobs.values())
@@ -330,14 +332,14 @@ class Supervisor:
         return None
 
     def suspend(self) -> None:
-        """Stop all drivers; their jobs go on when a server leads again."""
+        """Stop all drivers. Their jobs continue when a server leads again."""
         drivers = [job.driver for job in self._living() if job.driver is not None]
         with ThreadPoolExecutor(max(1, len(drivers))) as pool:
             list(pool.map(_suspend_driver, drivers))
 
     # --- history ---
     def _expire(self) -> None:
-        """Forget ended jobs that are old, and the oldest ones if there are too many."""
+        """Delete ended jobs that are old, and the oldest ones if there are too many."""
         ended = sorted((job for job in self.all() if job.ended_at is not None), key=lambda job: job.ended_at or 0)
         too_many = len(ended) - self._settings.jobs_kept
         oldest = _now() - self._settings.jobs_expire
@@ -353,7 +355,7 @@ class Supervisor:
 
 
 def _suspend_driver(driver: Driver) -> None:
-    """Wait until a driver has stopped its jobs; one that does not is killed, which is as good."""
+    """Stop the jobs of a driver, and wait for its end. A driver that does not end in time is killed."""
     try:
         driver.ask("suspend", 40.0)
     except DriverUnreachable as error:

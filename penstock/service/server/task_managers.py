@@ -1,4 +1,4 @@
-"""Task managers, as Flink calls what hosts slots: the places where the slots of running jobs are."""
+"""Task managers: Flink's name for the places that host the slots of running jobs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from penstock.service.reporters.usage import usage_by_place
 from penstock.service.rest.job_backend import TaskManagerRecord
 
 FREE = "-free"
-"""How the id of the task manager ends that stands for the cores of this machine that nobody uses."""
+"""The end of the id of the task manager that represents the free cores of this machine."""
 _GONE = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED", "RESTARTING", "CREATED")
 
 
 def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[TaskManagerRecord]:
-    """One for each job on a local master, one for each place of a job on a cluster, and one for cores that are free."""
+    """Return the task managers of running jobs, and one for the free cores of this machine.
+
+    A job on a local master has one task manager. A job on a cluster has one for each executor.
+    """
     found = [manager for record in records if record.status not in _GONE for manager in _of(record, host)]
     used = sum(manager.slots for manager in found if manager.host == host)
     if used < cores:
@@ -44,9 +47,9 @@ def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
 
 
 def with_places(record: JobRecord) -> JobRecord:
-    """The record with slots that say which task manager they are in.
+    """Return the record with slots that name their task manager as their place.
 
-    On a cluster that is an executor. On a local master it is the driver, and every job has one of its own.
+    On a cluster the task manager is an executor. On a local master it is the driver, and every job has its own.
     """
     if not _is_local(record):
         return record

@@ -1,4 +1,4 @@
-"""Virtual environments for programs that bring their requirements: one for each list, made once and used again."""
+"""Virtual environments for programs with requirements: one for each list, created once and reused."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.errors import ConfigurationError
 
 
 def python_for(requirements: str | None, folder: Path) -> str:
-    """The interpreter that has these requirements; the server's own if there are none.
+    """Return the path of an interpreter with these requirements, or of the server's own if there are none.
 
-    A new environment sees what the server has installed, Penstock and Spark among it; its own packages come first.
+    A new environment also contains the server's packages, such as Penstock and Spark. Its own packages take precedence.
     """
     if not requirements or not requirements.strip():
         return sys.executable
@@ -58,7 +58,7 @@ def _make(place: Path, requirements: str) -> None:
 
 
 def _own_packages() -> list[str]:
-    """Where the server's packages are, and Penstock itself if it is not among them."""
+    """Return the folders of the server's packages and of Penstock itself."""
     import penstock
 
     places = [*site.getsitepackages(), str(Path(penstock.__file__).parents[1])]

@@ -1,1 +1,1 @@
-"""Which of several servers leads, and how the others pass requests on to it."""
+"""Leader election among servers, and the way of requests from the other servers to the leader."""

@@ -1,4 +1,4 @@
-"""Which of several servers leads. Without rivals it is this one; else a lease on the storage or ZooKeeper decides."""
+"""Leader election among servers: without rivals, by a lease on the storage, or with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ class Election(Protocol):
     """One server's part in an election."""
 
     def start(self, on_elected: Elected, on_deposed: Deposed) -> None:
-        """Take part. `on_elected` gets the number of this leader, which is higher than that of every one before it."""
+        """Take part in the election.
+
+        `on_elected` gets the number of this leader, which is higher than the numbers of all earlier leaders.
+        """
 
     def leads(self) -> bool:
-        """Whether this server may act at this moment; it knows by its own clock when it may not any more."""
+        """Return True if this server may act now. It knows by its own clock when its leadership ends."""
 
     def leader(self) -> Mapping[str, Any]:
-        """What the leader says of itself: `id` and `address`; nothing if none is known."""
+        """Return the `id` and `address` of the leader, or an empty mapping if no leader is known."""
 
     def stop(self) -> None:
-        """Take no part any more; the next leader need not wait."""
+        """Leave the election. The next leader need not wait."""
 
 
 class Unelected:
-    """Stands for the election before it has begun."""
+    """The election of a server that has not started yet: nobody leads."""
 
     def start(self, on_elected: Elected, on_deposed: Deposed) -> None:
-        """Nobody is elected."""
+        """Do nothing: nobody is elected."""
 
     def leads(self) -> bool:
         return False
@@ -43,11 +46,11 @@ class Unelected:
         return {}
 
     def stop(self) -> None:
-        """There is nothing to leave."""
+        """Do nothing: there is no election to leave."""
 
 
 class NoElection:
-    """There are no rivals."""
+    """The election of a server without rivals: it leads from start to stop."""
 
     def __init__(self, storage: Storage, who: Mapping[str, Any]) -> None:
         self._storage = storage
@@ -70,12 +73,12 @@ class NoElection:
 
 
 def last_leader(storage: Storage) -> Mapping[str, Any]:
-    """The last leader, by what it has left on the storage."""
+    """Return the `id` and `address` of the last leader, as it stored them on the storage."""
     return leader(storage, newest_fence(storage))
 
 
 def election_of(settings: ServerSettings, storage: Storage, who: Mapping[str, Any]) -> Election:
-    """The election that the options ask for."""
+    """Return the election that the options select."""
     if settings.ha_type == "storage":
         from penstock.service.server.leadership.storage_lease import LeaseElection
 

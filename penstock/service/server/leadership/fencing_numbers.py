@@ -1,6 +1,6 @@
-"""Numbers of leaders: each is used once and is higher than all before it, so that an earlier leader is known as such.
+"""Fencing numbers of leaders. Each number is higher than all before it, so that a displaced leader is recognised.
 
-leaders/00000007   the seventh leader: which server, and its address
+leaders/00000007   the id and address of the seventh leader
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ FOLDER = "leaders"
 
 
 def fence_name(number: int) -> str:
+    """Return the file name of a number."""
     return f"{number:08}"
 
 
 def fences(storage: Storage) -> list[int]:
-    """The numbers of all leaders that are remembered, in order."""
+    """Return the stored numbers of leaders, in order."""
     names = Storage(storage.url(FOLDER)).names()
     return sorted(int(name) for name in names if name.isdigit())
 
 
 def newest_fence(storage: Storage) -> int:
-    """The number of the last leader; 0 if there was none."""
+    """Return the number of the last leader, or 0 if there was no leader."""
     return max(fences(storage), default=0)
 
 
 def claim_fence(storage: Storage, number: int, who: Mapping[str, Any]) -> bool:
-    """Become the leader of this number; False if another server is."""
+    """Become the leader of this number. Return False if another server has it."""
     try:
         storage.create(f"{FOLDER}/{fence_name(number)}", json.dumps(dict(who)).encode())
     except AlreadyThere:
         return False
     if newest_fence(storage) == number:
         return True
-    # Later leaders have deleted the numbers before theirs, so that this one was free again.
+    # Later leaders have deleted the numbers before their own, so that this number was free again.
     storage.delete(f"{FOLDER}/{fence_name(number)}")
     return False
 
 
 def next_fence(storage: Storage, who: Mapping[str, Any]) -> int:
-    """A number that no leader has had, for a server that was elected elsewhere or has no rivals."""
+    """Claim and return a new number, for a server that was elected by other means or has no rivals."""
     while True:
         number = newest_fence(storage) + 1
         if claim_fence(storage, number, who):
@@ -54,7 +55,7 @@ def next_fence(storage: Storage, who: Mapping[str, Any]) -> int:
 
 
 def leader(storage: Storage, number: int) -> dict[str, Any]:
-    """What a leader said of itself; nothing if that is gone or cannot be read."""
+    """Return the `id` and `address` of a leader, or an empty mapping if they are deleted or unreadable."""
     with suppress(FileNotFoundError, ValueError):
         said = json.loads(storage.read(f"{FOLDER}/{fence_name(number)}"))
         if isinstance(said, dict):
@@ -63,7 +64,7 @@ def leader(storage: Storage, number: int) -> dict[str, Any]:
 
 
 def forget_before(storage: Storage, number: int) -> None:
-    """Delete the traces of leaders before this one."""
+    """Delete the files of leaders before this one."""
     for earlier in fences(storage):
         if earlier < number:
             storage.delete(f"{FOLDER}/{fence_name(earlier)}")

@@ -1,4 +1,4 @@
-"""A standby's way to the leader for clients that cannot reach it themselves: requests and answers are passed on."""
+"""A standby that forwards requests to the leader, for clients that cannot reach the leader themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 IN_MEMORY = 1 << 20
-"""Bodies of at most this many bytes are not written to a file."""
+"""Largest size, in bytes, of a body that is held in memory. Larger bodies are written to a file."""
 CHUNK = 1 << 16
 TIMEOUT_SECONDS = 60.0
 _OF_ONE_CONNECTION = {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"te"}
@@ -27,16 +27,16 @@ class LeaderUnreachable(Exception):
 
 
 class Forwarding:
-    """Passes requests on to the leader.
+    """Forwards requests to the leader.
 
-    All servers have the same certificate, which is trusted whatever the address of the leader is.
+    All servers have the same certificate, which is trusted for every address of the leader.
     """
 
     def __init__(self, trust: ssl.SSLContext | None) -> None:
         self._trust = trust
 
     async def __call__(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the leader at this address answer; raises LeaderUnreachable before anything was answered."""
+        """Let the leader at this address answer. Raise LeaderUnreachable if it sends no answer."""
         with SpooledTemporaryFile(IN_MEMORY) as body:
             length = await _read_body(receive, body)
             connection = self._connection(address)
@@ -58,7 +58,7 @@ class Forwarding:
 
 
 def trust_of(certificate: Path | None) -> ssl.SSLContext | None:
-    """Trust of the servers' common certificate, which need not name the leader's address."""
+    """Return a context that trusts the servers' common certificate, which need not name the leader's address."""
     if certificate is None:
         return None
     context = ssl.create_default_context(cafile=certificate)
@@ -79,7 +79,7 @@ async def _read_body(receive: Receive, body: IO[bytes]) -> int:
 
 
 def _ask(connection: HTTPConnection, scope: Scope, body: IO[bytes], length: int) -> HTTPResponse:
-    """Send the request. The client's own `host` stays, by which the leader knows pages of the same origin."""
+    """Send the request with the client's own `host` header, so that the leader recognises pages of the same origin."""
     path = scope.get("raw_path") or scope["path"].encode()
     query = scope.get("query_string") or b""
     target = path + (b"?" + query if query else b"")
@@ -94,7 +94,7 @@ def _ask(connection: HTTPConnection, scope: Scope, body: IO[bytes], length: int)
 
 
 async def _pass_back(answer: HTTPResponse, send: Send) -> None:
-    """Send the leader's answer part by part, as it comes."""
+    """Send the leader's answer to the client part by part."""
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.getheaders()]
     kept = [(name, value) for name, value in headers if name not in _OF_ONE_CONNECTION - {b"content-length"}]
     await send({"type": "http.response.start", "status": answer.status, "headers": kept})

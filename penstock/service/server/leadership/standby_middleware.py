@@ -1,4 +1,4 @@
-"""In front of REST: a server that does not lead sends its clients to the leader, or passes their requests on."""
+"""Middleware in front of REST: a server that does not lead redirects clients to the leader or forwards requests."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ KNOWN_SECONDS = 1.0
 
 
 class LeaderOnly:
-    """An ASGI application around another, which answers only while this server leads."""
+    """An ASGI middleware whose application answers only while this server leads."""
 
     def __init__(
         self, app: App, election: Callable[[], Election], own: Callable[[], str], forwarding: Forwarding | None = None
     ) -> None:
-        """`own` tells where this server is: nobody is sent in circles. Without `forwarding`, clients are redirected."""
+        """Wrap an application.
+
+        `own` returns the address of this server, so that no request is sent in circles. Without `forwarding`, clients
+        are redirected.
+        """
         self._app = app
         self._election = election
         self._own = own
@@ -30,6 +34,7 @@ class LeaderOnly:
         self._asked = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request here, or redirect or forward it to the leader."""
         if scope["type"] != "http" or self._election().leads():
             await self._app(scope, receive, send)
             return
@@ -48,7 +53,7 @@ class LeaderOnly:
             await _answer(send, 307, [(b"location", target)])
 
     async def _leader(self) -> str | None:
-        """The leader's address, which is looked up on the storage once a second at most."""
+        """Return the leader's address, or None. It is looked up at most once a second."""
         if time.monotonic() - self._asked > KNOWN_SECONDS:
             self._asked = time.monotonic()
             self._address = await asyncio.to_thread(self._look)

@@ -1,12 +1,12 @@
 """A lease on the storage: the leader renews it, and a server that sees no renewal for its whole duration takes it.
 
-    leaders/00000007         the seventh leader: which server, and its address
-    leaders/00000007.pulse   written anew with each renewal
+    leaders/00000007         the id and address of the seventh leader
+    leaders/00000007.pulse   rewritten with each renewal
 
-Only one server can create the next number. Nobody compares clocks: a standby measures with its own how long the pulse
-has not changed, and the leader measures with its own since when it has not been able to renew. It gives up before
-anyone else may take the lease. A leader that was slow, and whose lease nobody took, competes for the next number at
-once. A leader that stood still and does not know yet is known by its number.
+Only one server can create the next number. No clocks are compared: a standby measures with its own clock for how long
+the pulse has not changed, and the leader measures with its own clock for how long it could not renew the lease. The
+leader gives up before another server may take the lease. A slow leader whose lease nobody took competes for the next
+number at once. A leader that was paused and does not know of its successor yet is recognised by its old number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.service.server.leadership.fencing_numbers import (
 
 log = logging.getLogger("penstock.server")
 SAFE_PART = 2 / 3
-"""Of the duration: a leader that could not renew for so long does not lead any more."""
+"""Share of the duration after which a leader that could not renew the lease stops leading."""
 RELEASED = b"released"
 
 
@@ -54,11 +54,11 @@ class Lease:
 
     @property
     def fence(self) -> int | None:
-        """The number under which this server leads, as far as it knows."""
+        """The number under which this server leads, as far as it knows, or None."""
         return self._held
 
     def is_valid(self) -> bool:
-        """Whether this server leads for certain, apart from time in which it stands still."""
+        """Return True if this server certainly leads, unless it is paused after the call."""
         return self._held is not None and self._clock() - self._renewed < SAFE_PART * self._duration
 
     def step(self) -> None:
@@ -80,7 +80,7 @@ class Lease:
             self._renewed = began
             return
         # The pulse came so late that another server may be about to take the lease without having seen it. This server
-        # competes for the next number as all others do.
+        # competes for the next number like all others.
         self._held = self._seen = None
         self._take(held + 1)
 
@@ -101,7 +101,7 @@ class Lease:
         newest = newest_fence(self._storage)
         pulse = self._pulse(newest)
         if (newest, pulse) != self._seen:
-            # Counted from after the look: what was seen may have been written until then.
+            # The time is taken after the look, because the pulse may have been written until then.
             self._seen, self._seen_at = (newest, pulse), self._clock()
         silent = began - self._seen_at >= self._duration
         if newest == 0 or pulse == RELEASED or silent:
@@ -124,7 +124,7 @@ def _pulse_name(number: int) -> str:
 
 
 class LeaseElection:
-    """Competes for the lease in a thread of its own."""
+    """Competes for the lease in a separate thread."""
 
     def __init__(self, storage: Storage, who: Mapping[str, Any], duration: float, renewal: float) -> None:
         self._storage = storage

@@ -1,4 +1,4 @@
-"""Leader election with ZooKeeper: servers queue for a lock, which one keeps for as long as its session lives."""
+"""Leader election with ZooKeeper: servers queue for a lock, and the leader keeps it as long as its session lives."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PAUSE_SECONDS = 1.0
 
 
 class ZooKeeperElection:
-    """Takes part in a thread of its own.
+    """Takes part in the election in a separate thread.
 
-    While the connection is interrupted this server does not act, although it may still have the lock. If the session
-    comes back, it goes on; if the session has ended, it queues again.
+    While the connection is interrupted, this server does not act, although it may still have the lock. If the session
+    continues, the server leads again; if the session has ended, it queues again.
     """
 
     def __init__(self, settings: ServerSettings, storage: Storage, who: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ class ZooKeeperElection:
         self._lock: Any = None
 
     def _create_client(self, quorum: str, session_seconds: float) -> Any:
-        # Without an end to its tries, the client comes back whenever ZooKeeper does.
+        # With unlimited tries, the client reconnects whenever ZooKeeper is back.
         endless = {"max_tries": -1, "delay": 0.2, "max_delay": 5}
         client = self._kazoo.KazooClient(hosts=quorum, timeout=session_seconds, connection_retry=endless)
         client.add_listener(self._note_connection)
@@ -99,7 +99,7 @@ class ZooKeeperElection:
                 self._lock.release()
 
     def _publish(self) -> None:
-        """For clients that look for the leader in ZooKeeper."""
+        """Store the id and address of this leader in ZooKeeper, for clients that look there."""
         path, said = f"{self._folder}/leader", json.dumps(dict(self._who)).encode()
         self._client.ensure_path(path)
         self._client.set(path, said)
