@@ -142,7 +142,7 @@ class DriverProcess:
         except StorageError as error:
             log.error("how the driver ended could not be kept: %s", error)
 
-    # --- what the server asks for ---
+    # --- questions and orders of the server ---
     def _handlers(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
         return {
             "ping": lambda _: {"number": self._spec.number, "reached": self._jobs.has_reached_a_job()},

@@ -1,4 +1,4 @@
-"""The process of a server, which serves REST and runs jobs until it is told to end.
+"""The process of a server, which serves REST and supervises jobs until it is told to end.
 
     python -m penstock.service.server.server_process OPTIONS
 
