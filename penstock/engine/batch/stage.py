@@ -55,7 +55,10 @@ class BatchStage:
         stage: int,
         announce: Callable[[list[Begun]], None] = lambda begun: None,
     ) -> None:
-        """Create the stage. `announce` tells the driver what sinks have begun, before they get their first record."""
+        """Create the stage.
+
+        `announce` sends the driver the items that sinks have begun, before they get their first record.
+        """
         self._woken = threading.Event()
         self._slot = Slot(index, deployment, Bell(self._woken.set), stage)
         self._announce = announce

@@ -40,7 +40,7 @@ class Rates:
         named: dict[int, dict[str, float | int]] = {report.slot: {} for report in reports}
         for (slot, uid), figures in now.chains.items():
             then = before.chains.get((slot, uid), Figures())
-            # After a restart the counters begin anew.
+            # After a restart the counters begin again at 0.
             if then.since >= figures.since:
                 then = Figures()
             named[slot].update({f"{uid}.{name}": value for name, value in _metrics(figures, then).items()})

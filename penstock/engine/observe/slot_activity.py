@@ -34,7 +34,7 @@ class Figures(NamedTuple):
 
 
 class Sending(Protocol):
-    """A writer that counts what it sends."""
+    """A writer that counts the records and bytes that it sends."""
 
     sent: Traffic
 

@@ -272,7 +272,7 @@ class AsyncWaitOperator(Operator):
 
     def _absorb(self, over: list[Request]) -> None:
         for request in over:
-            # Once raised, an error holds the slot's frames; no request in flight must hold it.
+            # An error that was raised holds the slot's frames, so no request in flight must hold the error.
             error, request.error = request.error, None
             if error is not None:
                 raise self._request_failed(error, request.value)

@@ -34,7 +34,7 @@ class ReduceOperator(FunctionOperator):
         assert self.keyed is not None
         assert self.key_selector is not None
         self.table = self.keyed.table(ValueStateDescriptor("_reduce_state"))
-        # Only a function object can hold state of its own; a lambda is spared the current key.
+        # Only a function object can hold state of its own. For a lambda the operator sets no current key.
         has_state = isinstance(self.function, Function)
         self._key_of = self.keyed.scope.entering(self.key_selector) if has_state else self.key_selector
 

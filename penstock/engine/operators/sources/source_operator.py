@@ -102,9 +102,7 @@ class Reader(ABC):
 
 
 class Enumerator(ABC):
-    """The driver's part of a source that the driver feeds.
-
-    The driver asks it once per epoch what each subtask shall read.
+    """The driver's part of a source that the driver feeds. Once per epoch it assigns the next input to each subtask.
 
     `exhausted` becomes true when there is nothing left to assign.
     """

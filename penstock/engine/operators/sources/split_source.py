@@ -180,10 +180,7 @@ class SplitsReader(Reader):
         return {"splits": splits, "times": self._times.progress(), "reached": self._times.progress_downstream()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """Tell the reader about the checkpoint, when it is free.
-
-        A reader that the watch is using hears of it in a moment: it does one thing at a time.
-        """
+        """Tell the reader about the checkpoint as soon as no other thread uses the reader."""
         self._completed.append(checkpoint)
         if self._watch is None:
             self._notify()
