@@ -81,10 +81,7 @@ class Slot:
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         self.queryables = Queryables()
         self.between_steps: Callable[[], None] = _nothing_between
-        """Function that the slot calls between two steps of an epoch: after a chunk was read, or a frame came.
-
-        No user function runs then, and the slot may answer clients (`look_within`).
-        """
+        """Function to answer clients. The slot calls it between two steps of an epoch, while no user function runs."""
         self._looks = 0
         own = deployment.checkpoints
         keeps_copies = own is not None and own.local_copies
@@ -94,10 +91,7 @@ class Slot:
 
     # --- opening and closing ---
     def open(self) -> None:
-        """Open every operator, downstream first.
-
-        Operators may commit and delete when they open, so the job must still belong to this attempt.
-        """
+        """Open every operator, downstream first. They may commit then, so the job must still belong to this attempt."""
         self._check_owner()
         loaded = {node.id: self._load(node) for node in self._nodes}
         adopt_classes(self.deployment.main_classes)
@@ -185,10 +179,7 @@ class Slot:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
 
     def release(self) -> list[Failure]:
-        """Close the slot at the end of the job, and delete its local copies.
-
-        If the job has a new owner, the copies may be those of the owner, and stay.
-        """
+        """Close the slot at the end of the job. Delete its local copies, unless a new owner may use them by now."""
         if self._copies is not None:
             with suppress(PenstockError):
                 self._check_owner()
@@ -280,10 +271,7 @@ class Slot:
         self._waiting.setdefault(target.stage, []).append((address, frames))
 
     def _drive(self, stage: int) -> None:
-        """Run one stage and measure its time.
-
-        A source may wait for its first record; that time does not count as work.
-        """
+        """Run one stage and measure its time, without the time that a source waits for its first record."""
         assert self.command is not None
         clock = time.thread_time if stage == 0 and self.command.wait_millis else time.perf_counter
         began = clock()
@@ -350,10 +338,7 @@ class Slot:
         return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
 
     def step(self) -> bool:
-        """Run one step of the first operator, upstream first, that finishes in steps.
-
-        Return True if there was a step to run.
-        """
+        """Run one step of the first operator that finishes in steps, upstream first. Return True if there was one."""
         return any(gate.step() for gate in self._parts.upstream_first)
 
     # --- one stage by itself ---
@@ -385,7 +370,7 @@ class Slot:
     def begun(self) -> list[Begun]:
         """Return the items that sinks would leave behind if this process were lost.
 
-        BATCH mode needs them, because no checkpoint holds them.
+        No checkpoint of BATCH mode holds them.
         """
         return [(each.context.uid, begun) for each in self._all_operators if (begun := each.begun()) is not None]
 
@@ -486,10 +471,7 @@ class Slot:
         return states
 
     def _check_prepared(self, checkpoint: int) -> None:
-        """Discard the items just prepared if the job has a new owner.
-
-        The owner knows the items that were prepared before it took over, but not these.
-        """
+        """Discard the items just prepared if the job has a new owner, which knows only those prepared before."""
         committing = [operator for operator in self._all_operators if operator.commits]
         if not committing:
             return
