@@ -30,12 +30,12 @@ def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
     folds = folds_for(relation.calls, relation.input.columns, signed)
     changelog = not builder.batch and (signed or bool(relation.calls))
     schema = arrow_schema(relation.columns, changelog)
-    operator = GroupAggregate(relation.keys, folds, signed, schema, builder.kept(relation.ttl))
+    operator = GroupAggregate(relation.keys, folds, signed, schema, builder.ttl_of(relation.ttl))
     before, keys = input, relation.keys
     if in_two_phases(builder, folds):
         before, keys = local(builder, relation, input, folds), tuple(range(len(relation.keys)))
         operator.parts_come = True
-    stream = builder.keyed(before, keys, relation, "Group Aggregate", operator)
+    stream = builder.then_by_key(before, keys, relation, "Group Aggregate", operator)
     upsert_key = tuple(range(len(relation.keys)))
     return Physical(stream, relation.columns, changelog, label_of(relation, "GroupAggregate"), (before,), upsert_key)
 
@@ -57,7 +57,7 @@ def window_table(builder: Builder, relation: WindowTable) -> Physical:
         raise TableException("Unaligned windows like session are not supported in batch mode yet.")
     if relation.kind == "SESSION":
         sessions = SessionTableOperator(relation.partition, relation.size, time, schema, input.changelog, builder.zone)
-        stream = builder.keyed(input, relation.partition, relation, "Session Table", sessions)
+        stream = builder.then_by_key(input, relation.partition, relation, "Session Table", sessions)
         return Physical(stream, relation.columns, input.changelog, label, (input,))
     spec = WindowSpec(relation.kind, relation.size, relation.slide, relation.offset)
     operator = WindowTableOperator(spec, time, schema, input.changelog, builder.zone)
@@ -73,7 +73,7 @@ def count_windows(builder: Builder, relation: GroupWindow) -> Physical:
     folds = folds_for(relation.calls, relation.input.columns, False)
     sizes = relation.size, relation.slide or relation.size
     operator = CountWindows(relation.keys, sizes, folds, arrow_schema(relation.columns))
-    stream = builder.keyed(input, relation.keys, relation, "Count Windows", operator)
+    stream = builder.then_by_key(input, relation.keys, relation, "Count Windows", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "GroupWindowAggregate"), (input,))
 
 

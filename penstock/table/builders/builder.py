@@ -78,7 +78,7 @@ class Builder:
         """How long state that nobody touches is kept, in milliseconds; 0 for ever."""
         return 0 if self.batch else self.duration("table.exec.state.ttl") or 0
 
-    def kept(self, own: int | None) -> int:
+    def ttl_of(self, own: int | None) -> int:
         """How long state is kept for which a query may have a time of its own."""
         return self.ttl if own is None or self.batch else own
 
@@ -92,7 +92,7 @@ class Builder:
             stream._node.parallelism, stream._node.non_parallel = above.pop()
         return stream
 
-    def keyed(
+    def then_by_key(
         self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
     ) -> DataStream:
         """An operator that gets the rows of a key together. Without keys there is one subtask."""
@@ -120,7 +120,7 @@ class Builder:
     ) -> DataStream:
         """A node that is not run unless something reads it. Its uid follows from the plan alone."""
         if isinstance(operator, TableOperator | KeyedTableOperator):
-            operator.upsert_keys = _checked_keys(relation)
+            operator.upsert_keys = _keys_to_check(relation)
             operator.forgets = bool(self.ttl) or any(map(_has_own_ttl, walk_plan(relation)))
         node = Transformation(name, operator, [tuple(refs) for refs in inputs])
         node.uid = self.uid(relation, name)
@@ -136,7 +136,7 @@ class Builder:
         return uid if count == 1 else f"{uid}-{count}"
 
 
-def _checked_keys(relation: Relation) -> tuple[tuple[int, ...], ...]:
+def _keys_to_check(relation: Relation) -> tuple[tuple[int, ...], ...]:
     """The keys by which changes take turns. Versions of a table follow each other without a deletion in between."""
     if any(getattr(part, "every_version", False) for part in walk_plan(relation)):
         return ()

@@ -15,7 +15,7 @@ from penstock.errors import MalformedPatternException, TableException
 from penstock.table.builders.builder import Build, Builder, label_of
 from penstock.table.builders.physical import Physical
 from penstock.table.logical.nodes import PROCTIME, Correlate, Match, MatchSpec, TableAggregate
-from penstock.table.logical.rex import InputRef, Rex, shifted
+from penstock.table.logical.rex import InputRef, Rex, shift_refs
 from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate
 from penstock.table.operators.aggregate.table_aggregate import TableAggregate as TableAggregateOperator
 from penstock.table.operators.aggregate.table_aggregate import WindowTableAggregate as WindowTableAggregateOperator
@@ -32,7 +32,7 @@ from penstock.table.operators.match.match_operator import (
 )
 from penstock.table.operators.window.window_aggregate import WindowKeys
 from penstock.table.physical.physical_nodes import WindowTableAggregate
-from penstock.table.rules.window_columns import windowed
+from penstock.table.rules.window_columns import window_bounds
 from penstock.table.types.arrow_forms import arrow_schema
 
 
@@ -56,7 +56,7 @@ def table_aggregate(builder: Builder, relation: TableAggregate) -> Physical:
     operator = TableAggregateOperator(
         relation.keys, relation.call, (types, results), input.changelog, schema, builder.ttl
     )
-    stream = builder.keyed(input, relation.keys, relation, "Table Aggregate", operator)
+    stream = builder.then_by_key(input, relation.keys, relation, "Table Aggregate", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "GroupTableAggregate"), (input,))
 
 
@@ -64,7 +64,7 @@ def window_table_aggregate(builder: Builder, relation: WindowTableAggregate) -> 
     input = builder.build(relation.input)
     width, count = len(relation.input.columns), len(relation.keys)
     keys = (*relation.keys, width - 3, width - 2, width - 1)
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     assert windows is not None
     split = WindowKeys(
         tuple(range(count)),
@@ -81,7 +81,7 @@ def window_table_aggregate(builder: Builder, relation: WindowTableAggregate) -> 
     operator = WindowTableAggregateOperator(keys, split, fold, input.changelog, schema)
     operator.zone, operator.result_types = builder.zone, tuple(results)
     operator.properties = tuple({"start": 0, "end": 1}.get(name, 2) for name in relation.properties)
-    stream = builder.keyed(input, relation.keys, relation, "Window Table Aggregate", operator)
+    stream = builder.then_by_key(input, relation.keys, relation, "Window Table Aggregate", operator)
     label = label_of(relation, "GroupWindowTableAggregate")
     return Physical(stream, relation.columns, False, label, (input,))
 
@@ -102,7 +102,7 @@ def match(builder: Builder, relation: Match) -> Physical:
     pattern = PatternSpec(_pattern(spec, seen, variables), timed, _comparator(spec))
     operator = PatternOperator(pattern, measures, ColumnKeys(spec.partition))
     before = Physical(events, relation.input.columns, False)
-    matches = builder.keyed(before, spec.partition, relation, "Match", operator)
+    matches = builder.then_by_key(before, spec.partition, relation, "Match", operator)
     return _with_measures(builder, relation, input, Physical(matches, (), False), (seen, over_takes))
 
 
@@ -115,7 +115,7 @@ def _with_measures(
     schema = pa.schema([*arrow_schema(tuple(keys)), *seen.schema()])
     rows = builder.then(matches, relation, "Matched Rows", BatchesOfRows(schema))
     exprs: list[Rex] = [InputRef(column.type, index) for index, column in enumerate(keys)]
-    exprs += [shifted(rex, len(keys)) for rex in over_takes]
+    exprs += [shift_refs(rex, len(keys)) for rex in over_takes]
     calc = CalcOperator(exprs, None, arrow_schema(relation.columns), False)
     calc.zone = builder.zone
     stream = builder.then(Physical(rows, (), False), relation, "Measures", calc)
@@ -132,7 +132,7 @@ def _pattern(spec: MatchSpec, seen: Seen, variables: Variables) -> Pattern:
     _refuse_reluctant_option(spec.pattern)
     _refuse_greedy_end(spec.pattern)
     try:
-        whole = _added(spec.pattern, None, _skip(spec.skip), defines)
+        whole = _add_elements(spec.pattern, None, _skip(spec.skip), defines)
     except MalformedPatternException as error:
         raise TableException(f"PATTERN: {error}") from error
     return whole if spec.within is None else whole.within(Time.milliseconds(spec.within))
@@ -164,21 +164,23 @@ def _skip(skip: tuple[str, str | None]) -> AfterMatchSkipStrategy:
     return to(variable).throw_exception_on_miss()
 
 
-def _added(tree: Any, before: Pattern | None, skip: AfterMatchSkipStrategy, defines: dict[str, Define]) -> Pattern:
+def _add_elements(
+    tree: Any, before: Pattern | None, skip: AfterMatchSkipStrategy, defines: dict[str, Define]
+) -> Pattern:
     """A pattern with what a tree says behind it; every row must follow the one before it."""
     if tree[0] == "seq":
         for part in tree[1:]:
-            before = _added(part, before, skip, defines)
+            before = _add_elements(part, before, skip, defines)
         assert before is not None
         return before
     _, what, low, high, greedy = tree
     element = Pattern.begin(what, skip) if before is None else before.next(what)
     if what in defines:
         element = element.where(defines[what])
-    return _repeated(element, low, high, greedy)
+    return _repeat(element, low, high, greedy)
 
 
-def _repeated(element: Pattern, low: int, high: int | None, greedy: bool) -> Pattern:
+def _repeat(element: Pattern, low: int, high: int | None, greedy: bool) -> Pattern:
     if (low, high) == (1, 1):
         return element
     if (low, high) == (0, 1):

@@ -10,7 +10,7 @@ from penstock.table.builders.lookup_builder import lookup_join
 from penstock.table.builders.physical import Physical
 from penstock.table.functions import resolve
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
-from penstock.table.logical.rex import Rex, shifted
+from penstock.table.logical.rex import Rex, shift_refs
 from penstock.table.operators.io.set_operation import SetOperationOperator
 from penstock.table.operators.join.append_join import AppendJoin
 from penstock.table.operators.join.interval_join_operator import Interval, IntervalJoin
@@ -21,7 +21,7 @@ from penstock.table.operators.window.window_join import WindowJoin
 from penstock.table.rules.join_conditions import JoinKeys, join_keys, time_bounds
 from penstock.table.rules.upsert_keys import upsert_keys
 from penstock.table.rules.versioned import version_time, with_every_version
-from penstock.table.rules.window_columns import END, START, windowed
+from penstock.table.rules.window_columns import END, START, window_bounds
 from penstock.table.types.arrow_forms import arrow_schema
 
 
@@ -62,7 +62,7 @@ def _with_equal_times(relation: Join, keys: JoinKeys) -> list[Rex]:
     """The conditions that are no keys; times that must be equal are a bound, and still a key."""
     width = len(relation.left.columns)
     times = [
-        resolve("=", (relation.left.ref(left), shifted(relation.right.ref(right), width)))
+        resolve("=", (relation.left.ref(left), shift_refs(relation.right.ref(right), width)))
         for left, right in zip(keys.left, keys.right, strict=True)
         if relation.left.columns[left].time == ROWTIME and relation.right.columns[right].time == ROWTIME
     ]
@@ -75,7 +75,7 @@ Bounds = tuple[tuple[int, int], tuple[int, int]]
 
 def _window_bounds(relation: Join, keys: JoinKeys) -> Bounds | None:
     """Start and end on both sides, if both sides have the same windows and the condition makes them equal."""
-    left, right = windowed(relation.left), windowed(relation.right)
+    left, right = window_bounds(relation.left), window_bounds(relation.right)
     if left is None or right is None or left.spec != right.spec:
         return None
     pairs = set(zip(keys.left, keys.right, strict=True))
@@ -101,7 +101,7 @@ def _window_join(builder: Builder, relation: Join, keys: JoinKeys, bounds: Bound
             plain.null_safe.append(safe)
     spec = join_spec(builder, relation, plain, inputs)
     operator = WindowJoin(spec, bounds, arrow_schema(relation.columns))
-    windows = windowed(relation.left)
+    windows = window_bounds(relation.left)
     assert windows is not None
     operator.zone, operator.shifted = builder.zone, windows.shifted
     operator.processing_time = windows.processing_time
@@ -132,7 +132,7 @@ def _regular(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     changes = relation.kind not in {"INNER", "SEMI"} or any(input.changelog for input in inputs)
     changelog = changes and not builder.batch
     schema = arrow_schema(relation.columns, changelog)
-    left, right = (builder.kept(own) for own in relation.ttl)
+    left, right = (builder.ttl_of(own) for own in relation.ttl)
     only_grows = relation.kind == "INNER" and not changes and not (left or right)
     operator = AppendJoin(spec, schema) if only_grows else JoinOperator(spec, schema, (left, right))
     stream = builder.two_inputs(inputs, spec.keys, relation, "Join", operator)

@@ -44,16 +44,16 @@ def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
             f"for table '{relation.name}' produces other changelog messages than just INSERT."
         )
     operator = FromValues(relation.columns, relation.metadata, relation.changelog)
-    key = normalised_key(builder, relation, relation.primary_key, relation.name)
+    key = key_to_normalise(builder, relation, relation.primary_key, relation.name)
     operator.key, operator.versions = relation.primary_key, relation.every_version or key != relation.upsert_key
     source = Physical(relation.stream, relation.columns, False)
     stream = builder.then(source, relation, "Table From Stream", operator)
     label = label_of(relation, "DataStreamScan")
     physical = Physical(stream, relation.columns, relation.changelog, label, (), key)
-    return normalised(builder, relation, physical)
+    return normalise(builder, relation, physical)
 
 
-def normalised_key(
+def key_to_normalise(
     builder: Builder, relation: Scan | StreamScan, key: tuple[int, ...], name: str
 ) -> tuple[int, ...] | None:
     """The key by which a source is normalised: of upserts, and where it may send a change several times."""
@@ -68,7 +68,7 @@ def normalised_key(
     return key
 
 
-def normalised(builder: Builder, relation: Relation, input: Physical) -> Physical:
+def normalise(builder: Builder, relation: Relation, input: Physical) -> Physical:
     """A source of upserts as a changelog that also says what rows were before."""
     if input.upsert_key is None or not input.changelog:
         return input
@@ -76,7 +76,7 @@ def normalised(builder: Builder, relation: Relation, input: Physical) -> Physica
     schema = arrow_schema(input.columns, changelog)
     operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
     operator.every_version = any(getattr(part, "every_version", False) for part in walk_plan(relation))
-    stream = builder.keyed(input, input.upsert_key, relation, "Changelog Normalize", operator)
+    stream = builder.then_by_key(input, input.upsert_key, relation, "Changelog Normalize", operator)
     label = f"ChangelogNormalize(key={list(input.upsert_key)})"
     return Physical(stream, input.columns, changelog, label, (input,), input.upsert_key)
 
@@ -85,7 +85,7 @@ def calc(builder: Builder, relation: Calc) -> Physical:
     input, condition = builder.build(relation.input), relation.condition
     key = smallest_key(relation.input) if input.changelog else None
     if key is not None and condition is not None and not is_repeatable(condition):
-        input, condition = _filtered_by_key(builder, relation, input, key), None
+        input, condition = _filter_by_key(builder, relation, input, key), None
     schema = arrow_schema(relation.columns, input.changelog)
     operator = CalcOperator(relation.exprs, condition, schema, input.changelog)
     operator.zone = builder.zone
@@ -93,7 +93,7 @@ def calc(builder: Builder, relation: Calc) -> Physical:
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Calc"), (input,))
 
 
-def _filtered_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple[int, ...]) -> Physical:
+def _filter_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple[int, ...]) -> Physical:
     """The changes of rows for which a condition is TRUE when they come, although it may have another value later."""
     assert relation.condition is not None
     operator = MovingFilter(relation.condition, input.schema)
@@ -102,19 +102,19 @@ def _filtered_by_key(builder: Builder, relation: Calc, input: Physical, key: tup
     operator.upsert_keys = ()  # these are upserts: a key may go that never came
     label = f"MovingFilter(where=[{relation.condition}])"
     marked = Physical(stream, input.columns, True, label, (input,), key)
-    return normalised(builder, relation, marked)
+    return normalise(builder, relation, marked)
 
 
 def union_all(builder: Builder, relation: SetOperation) -> Physical:
     parts = [builder.build(part) for part in relation.parts]
     changelog = any(part.changelog for part in parts)
-    named = [_renamed(builder, part, relation) for part in parts]
+    named = [_rename(builder, part, relation) for part in parts]
     streams = [as_changelog(builder, part, relation) if changelog else part for part in named]
     whole = streams[0].stream.union(*(part.stream for part in streams[1:]))
     return Physical(whole, relation.columns, changelog, label_of(relation, "Union"), tuple(parts))
 
 
-def _renamed(builder: Builder, input: Physical, relation: Relation) -> Physical:
+def _rename(builder: Builder, input: Physical, relation: Relation) -> Physical:
     """A part of a union under the names of the whole."""
     schema = arrow_schema(relation.columns, input.changelog)
     if schema.equals(input.schema):

@@ -20,7 +20,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     """A join by processing time with a table that can be asked for rows of a key."""
-    found = _looked_up(relation.right)
+    found = _lookup_side(relation.right)
     if found is None:
         raise TableException(
             "Processing-time temporal join is not supported with a table that cannot be looked up in: "
@@ -42,21 +42,21 @@ def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     )
     operator.changelog, operator.zone = input.changelog, builder.zone
     if input.changelog and builder.config.get(NON_DETERMINISTIC, "IGNORE").strip().upper() == "TRY_RESOLVE":
-        return _materialized(builder, relation, input, operator)
+        return _materialize(builder, relation, input, operator)
     stream = builder.then(input, relation, "Lookup Join", operator)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "LookupJoin"), (input,))
 
 
-def _materialized(builder: Builder, relation: Join, input: Physical, join: LookupJoin) -> Physical:
+def _materialize(builder: Builder, relation: Join, input: Physical, join: LookupJoin) -> Physical:
     """A lookup join that takes back what it has sent, whatever the table says by then."""
     left = relation.left
     keys = smallest_key(left) or tuple(place for place, one in enumerate(left.columns) if one.time != PROCTIME)
     operator = MaterializedLookupJoin(join, keys, builder.ttl)
-    stream = builder.keyed(input, keys, relation, "Materialized Lookup Join", operator)
+    stream = builder.then_by_key(input, keys, relation, "Materialized Lookup Join", operator)
     return Physical(stream, relation.columns, True, label_of(relation, "LookupJoin"), (input,))
 
 
-def _looked_up(relation: Relation) -> tuple[Scan, LookedUp] | None:
+def _lookup_side(relation: Relation) -> tuple[Scan, LookedUp] | None:
     """The table and what is made of its rows: columns that are computed, and conditions on them."""
     match relation:
         case Scan():
@@ -64,5 +64,5 @@ def _looked_up(relation: Relation) -> tuple[Scan, LookedUp] | None:
         case Calc(input=Scan() as scan):
             return scan, LookedUp(scan.columns, relation.exprs, relation.condition)
         case Watermark(input=below):
-            return _looked_up(below)
+            return _lookup_side(below)
     return None

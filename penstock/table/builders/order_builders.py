@@ -17,13 +17,13 @@ from penstock.table.operators.rank.top_n import TopNSpec
 from penstock.table.operators.window.window_top_n import WindowTopN
 from penstock.table.physical.physical_nodes import Deduplicate, TopN
 from penstock.table.rules.upsert_keys import upsert_keys
-from penstock.table.rules.window_columns import END, START, windowed
+from penstock.table.rules.window_columns import END, START, window_bounds
 from penstock.table.types.arrow_forms import arrow_schema
 
 
 def top_n(builder: Builder, relation: TopN) -> Physical:
     input = builder.build(relation.input)
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     found = {roles[position] for position in relation.partition if position in roles}
     if windows is not None and {START, END} <= found and not input.changelog:
@@ -32,7 +32,7 @@ def top_n(builder: Builder, relation: TopN) -> Physical:
     spec = TopNSpec(relation.order, relation.first, relation.last, relation.rank_column, input.changelog, has_keys)
     changelog = not builder.batch
     operator = TopNOperator(relation.partition, spec, arrow_schema(relation.columns, changelog), builder.ttl)
-    stream = builder.keyed(input, relation.partition, relation, "Rank", operator)
+    stream = builder.then_by_key(input, relation.partition, relation, "Rank", operator)
     key = _rank_key(relation, input)
     return Physical(stream, relation.columns, changelog, label_of(relation, "Rank"), (input,), key)
 
@@ -44,7 +44,7 @@ def _rank_key(relation: TopN, input: Physical) -> tuple[int, ...] | None:
 
 
 def _window_top_n(builder: Builder, relation: TopN, input: Physical) -> Physical:
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     assert windows is not None
     roles = dict(windows.roles)
     plain = [position for position in relation.partition if position not in roles]
@@ -55,12 +55,12 @@ def _window_top_n(builder: Builder, relation: TopN, input: Physical) -> Physical
     operator = WindowTopN(plain, bounds, end, spec, arrow_schema(relation.columns))
     operator.processing_time, operator.shifted = windows.processing_time, windows.shifted
     operator.zone = builder.zone
-    stream = builder.keyed(input, plain, relation, "Window Rank", operator)
+    stream = builder.then_by_key(input, plain, relation, "Window Rank", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "WindowRank"), (input,))
 
 
 def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     from penstock.table.logical.rex import SortKey
 
@@ -77,7 +77,7 @@ def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
     schema = arrow_schema(relation.columns, changelog)
     operator = kind(relation.partition, time, schema, relation.rank_column, builder.ttl)
     operator.every_version = relation.every_version
-    stream = builder.keyed(input, relation.partition, relation, "Deduplicate", operator)
+    stream = builder.then_by_key(input, relation.partition, relation, "Deduplicate", operator)
     label = label_of(relation, "Deduplicate")
     return Physical(stream, relation.columns, changelog, label, (input,), relation.partition)
 
@@ -92,19 +92,19 @@ def sort(builder: Builder, relation: Sort) -> Physical:
     input = builder.build(relation.input)
     if not relation.keys and not input.changelog:
         operator = Limit(relation.offset, relation.limit, arrow_schema(relation.columns))
-        stream = builder.keyed(input, (), relation, "Limit", operator)
+        stream = builder.then_by_key(input, (), relation, "Limit", operator)
         return Physical(stream, relation.columns, False, label_of(relation, "Limit"), (input,), input.upsert_key)
     last = None if relation.limit is None else relation.offset + relation.limit
     spec = TopNSpec(relation.keys, relation.offset + 1, last, False, input.changelog)
     top = TopNOperator((), spec, arrow_schema(relation.columns, True), builder.ttl)
-    stream = builder.keyed(input, (), relation, "Sort Limit", top)
+    stream = builder.then_by_key(input, (), relation, "Sort Limit", top)
     return Physical(stream, relation.columns, True, label_of(relation, "SortLimit"), (input,), input.upsert_key)
 
 
 def _sort_at_end(builder: Builder, relation: Sort) -> Physical:
     input = builder.build(relation.input)
     operator = SortAtEnd(relation.keys, relation.offset, relation.limit, arrow_schema(relation.columns))
-    stream = builder.keyed(input, (), relation, "Sort", operator)
+    stream = builder.then_by_key(input, (), relation, "Sort", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "Sort"), (input,))
 
 
@@ -117,7 +117,7 @@ def _temporal_sort(builder: Builder, relation: Sort) -> Physical:
     if column.time == PROCTIME:
         return Physical(input.stream, relation.columns, False, label_of(relation, "TemporalSort"), (input,))
     operator = TemporalSort(first.index, relation.keys[1:], arrow_schema(relation.columns))
-    stream = builder.keyed(input, (), relation, "Temporal Sort", operator)
+    stream = builder.then_by_key(input, (), relation, "Temporal Sort", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "TemporalSort"), (input,))
 
 
@@ -141,7 +141,7 @@ def over(builder: Builder, relation: Over) -> Physical:
 def _over_at_end(builder: Builder, relation: Over, input: Physical) -> Physical:
     window = relation.windows[0]
     operator = OverAtEnd(window, input.columns, arrow_schema(relation.columns))
-    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    stream = builder.then_by_key(input, window.partition, relation, "Over Aggregate", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
 
 
@@ -159,7 +159,7 @@ def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
         )
     time = window.order[0].index if first.time == ROWTIME else None
     operator = StreamingOver(window, time, input.columns, arrow_schema(relation.columns), builder.ttl)
-    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    stream = builder.then_by_key(input, window.partition, relation, "Over Aggregate", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
 
 
@@ -168,7 +168,7 @@ def _changing(builder: Builder, relation: Over, input: Physical) -> Physical:
     window = relation.windows[0]
     schema = arrow_schema(relation.columns, True)
     operator = ChangingOver(window, input.columns, input.changelog, schema, builder.ttl)
-    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    stream = builder.then_by_key(input, window.partition, relation, "Over Aggregate", operator)
     return Physical(stream, relation.columns, True, label_of(relation, "OverAggregate"), (input,))
 
 

@@ -38,9 +38,9 @@ class Physical:
         return ALL_CHANGES if self.changelog else INSERTS
 
 
-def explained(physical: Physical, modes: bool, depth: int = 0) -> str:
+def explain(physical: Physical, modes: bool, depth: int = 0) -> str:
     """A tree of operators as text, one a line."""
     mode = f", changelogMode=[{physical.mode()}]" if modes else ""
     label = physical.label[:-1] + mode + ")" if mode and physical.label.endswith(")") else physical.label + mode
     line = f"{'   ' * (depth - 1)}{'+- ' if depth else ''}{label}"
-    return "\n".join([line, *(explained(part, modes, depth + 1) for part in physical.inputs)])
+    return "\n".join([line, *(explain(part, modes, depth + 1) for part in physical.inputs)])

@@ -15,12 +15,12 @@ from penstock.table.builders import order_builders as orders
 from penstock.table.builders import table_builders as tables
 from penstock.table.builders.async_calls import AsyncCalls, async_options
 from penstock.table.builders.builder import Build, Builder, Options
-from penstock.table.builders.physical import Physical, explained
+from penstock.table.builders.physical import Physical, explain
 from penstock.table.logical.nodes import Insert, Relation
-from penstock.table.logical.nodes import explained as explained_relation
+from penstock.table.logical.nodes import explain as explained_relation
 from penstock.table.operators.io.row_conversions import ToRows
 from penstock.table.options.job_options import SORT_LIMIT
-from penstock.table.rules.optimiser import optimised
+from penstock.table.rules.optimiser import optimise
 from penstock.table.types.data_types import RowType
 from penstock.table.types.stream_types import type_information
 
@@ -42,7 +42,7 @@ class Planner:
         known = self._optimised.get(id(relation))
         if known is None:
             limit = int(self._builder.config.get(SORT_LIMIT, "-1"))
-            made = optimised(self._async_calls.bind_options(relation), self._batch, limit)
+            made = optimise(self._async_calls.bind_options(relation), self._batch, limit)
             known = self._optimised[id(relation)] = (relation, made)
         return known[1]
 
@@ -77,18 +77,18 @@ class Planner:
         whole = [relations] if isinstance(relations, Relation) else list(relations)
         physical = [self.stream(relation) for relation in whole]
         wanted = {getattr(detail, "name", str(detail)) for detail in details}
-        optimised = "\n\n".join(explained(one, CHANGELOG_MODE in wanted) for one in physical)
+        optimised = "\n\n".join(explain(one, CHANGELOG_MODE in wanted) for one in physical)
         advised = " With Advice" if PLAN_ADVICE in wanted else ""
         sections = [
             ("== Abstract Syntax Tree ==", "\n\n".join(map(explained_relation, whole))),
             (f"== Optimized Physical Plan{advised} ==", optimised + ("\n\nNo available advice..." if advised else "")),
-            ("== Optimized Execution Plan ==", "\n\n".join(explained(one, False) for one in physical)),
+            ("== Optimized Execution Plan ==", "\n\n".join(explain(one, False) for one in physical)),
         ]
         if JSON_EXECUTION_PLAN in wanted:
-            sections.append(("== Physical Execution Plan ==", self._executed(whole, physical)))
+            sections.append(("== Physical Execution Plan ==", self._execution_plan(whole, physical)))
         return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
 
-    def _executed(self, whole: Sequence[Relation], physical: Sequence[Physical]) -> str:
+    def _execution_plan(self, whole: Sequence[Relation], physical: Sequence[Physical]) -> str:
         """The operators of the program as JSON. Queries that are written nowhere get a sink for that."""
         for relation, one in zip(whole, physical, strict=True):
             if not isinstance(relation, Insert):

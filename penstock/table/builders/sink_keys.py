@@ -34,8 +34,8 @@ def with_sink_key(
     if builder.batch or not upserting or not table.key:
         return input
     if _materializes(builder, relation, input, table):
-        return _materialized(builder, relation, input, table)
-    return _shuffled(builder, relation, input, table)
+        return _materialize(builder, relation, input, table)
+    return _shuffle(builder, relation, input, table)
 
 
 def _check_clause(builder: Builder, relation: Insert, input: Physical, upserting: bool, connector: Connector) -> None:
@@ -91,10 +91,10 @@ def _materializes(builder: Builder, relation: Insert, input: Physical, table: De
         return True  # one row of each key, whose changes may overtake each other
     if not relation.conflict and builder.config.get(REQUIRE_ON_CONFLICT, "true").strip().lower() == "true":
         names = [column.name for column in relation.columns]
-        found = ", ".join(_listed(names, sorted(key)) for key in own) or "none"
+        found = ", ".join(_list_names(names, sorted(key)) for key in own) or "none"
         raise ValidationException(
             "The query has an upsert key that differs from the primary key of the sink table "
-            f"'{'.'.join(relation.path)}'. Primary key: {_listed(names, table.key)}, upsert key: {found}. This can "
+            f"'{'.'.join(relation.path)}'. Primary key: {_list_names(names, table.key)}, upsert key: {found}. This can "
             "lead to non-deterministic results when multiple records with different upsert keys map to the same "
             "primary key. Please specify an ON CONFLICT clause to define how conflicts should be handled: "
             "ON CONFLICT DO DEDUPLICATE (update to the latest record, state intensive, since we need to keep the "
@@ -104,11 +104,11 @@ def _materializes(builder: Builder, relation: Insert, input: Physical, table: De
     return True
 
 
-def _listed(names: list[str], positions: list[int] | tuple[int, ...]) -> str:
+def _list_names(names: list[str], positions: list[int] | tuple[int, ...]) -> str:
     return "[" + ", ".join(names[position] for position in positions) + "]"
 
 
-def _materialized(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
+def _materialize(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
     """The rows that the sink shall hold, by key."""
     schema = arrow_schema(relation.columns, True)
     given = (table.key, smallest_key(relation.input), schema, input.changelog, builder.ttl)
@@ -117,17 +117,17 @@ def _materialized(builder: Builder, relation: Insert, input: Physical, table: De
         input = replace(input, stream=builder.then(input, relation, "Watermark Timestamps", stamps))
         waiting = CompactingMaterializer(*given)
         waiting.fails = relation.conflict == "ERROR"
-        stream = builder.keyed(input, table.key, relation, "Compacting Sink Materializer", waiting)
+        stream = builder.then_by_key(input, table.key, relation, "Compacting Sink Materializer", waiting)
     else:
-        stream = builder.keyed(input, table.key, relation, "Sink Materializer", SinkMaterializer(*given))
-    label = f"SinkMaterializer(pk={_listed([column.name for column in relation.columns], table.key)})"
+        stream = builder.then_by_key(input, table.key, relation, "Sink Materializer", SinkMaterializer(*given))
+    label = f"SinkMaterializer(pk={_list_names([column.name for column in relation.columns], table.key)})"
     return Physical(stream, relation.columns, True, label, (input,))
 
 
-def _shuffled(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
+def _shuffle(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
     """The same rows, all of a key in one subtask of the sink, if that is wanted."""
     if builder.config.get(KEYED_SHUFFLE, "AUTO").strip().upper() != "FORCE":
         return input
     operator = SinkShuffle(arrow_schema(relation.columns, input.changelog))
-    stream = builder.keyed(input, table.key, relation, "Sink Shuffle", operator)
+    stream = builder.then_by_key(input, table.key, relation, "Sink Shuffle", operator)
     return replace(input, stream=stream)

@@ -10,7 +10,7 @@ from penstock.errors import TableException, ValidationException
 from penstock.graph.transformations import Transformation
 from penstock.table import connectors
 from penstock.table.builders.builder import Build, Builder, label_of
-from penstock.table.builders.leaf_builders import normalised, normalised_key
+from penstock.table.builders.leaf_builders import key_to_normalise, normalise
 from penstock.table.builders.physical import Physical
 from penstock.table.builders.sink_keys import with_sink_key
 from penstock.table.logical.nodes import ROWTIME, Columns, Insert, Scan
@@ -38,12 +38,12 @@ def scan(builder: Builder, relation: Scan) -> Physical:
     stream = connectors.connector(name, entry.options).source(builder.env, declared)
     source = Physical(stream, relation.columns, False)
     operator = FromRecords(relation.columns, (), relation.changelog)
-    key = normalised_key(builder, relation, declared.key, name)
+    key = key_to_normalise(builder, relation, declared.key, name)
     operator.key, operator.versions = declared.key, relation.every_version or key != relation.upsert_key
     made = builder.then(source, relation, "Table Source", operator)
     label = label_of(relation, "TableSourceScan")
     physical = Physical(made, relation.columns, relation.changelog, label, (), key)
-    return normalised(builder, relation, physical)
+    return normalise(builder, relation, physical)
 
 
 def warn_of_nanoseconds(table: str, columns: Columns) -> None:

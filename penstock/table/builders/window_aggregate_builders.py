@@ -16,10 +16,10 @@ from penstock.table.operators.window.local_slices import LocalSlices
 from penstock.table.operators.window.session_aggregate import SessionAggregate
 from penstock.table.operators.window.shared_slices import SharedSliceAggregate
 from penstock.table.operators.window.slice_aggregate import SliceAggregate
-from penstock.table.operators.window.slices import SliceTableOperator, Slicing, unchanged
+from penstock.table.operators.window.slices import SliceTableOperator, Slicing, same_times
 from penstock.table.operators.window.window_aggregate import WindowAggregate, WindowKeys
 from penstock.table.physical.physical_nodes import Calc, SliceTable
-from penstock.table.rules.window_columns import END, START, windowed
+from penstock.table.rules.window_columns import END, START, window_bounds
 from penstock.table.types.arrow_forms import arrow_schema
 
 WINDOW_BY_WINDOW = "Window Aggregate"
@@ -31,7 +31,7 @@ IN_SESSIONS = "Session Window Aggregate"
 
 def window_keys(relation: Aggregate) -> WindowKeys | None:
     """How the keys of a window aggregate are divided; None for an aggregate that is none."""
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     found = {position: roles[key] for position, key in enumerate(relation.keys) if key in roles}
     if windows is None or not {START, END} <= set(found.values()):
@@ -43,7 +43,7 @@ def window_keys(relation: Aggregate) -> WindowKeys | None:
 
 
 def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) -> Physical:
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     assert windows is not None
     below = _above_slices(relation)
     changelog = builder.build(relation.input if below is None else _rows_of(below)).changelog
@@ -53,7 +53,7 @@ def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) ->
     if (
         not groups_in_arrow([relation.columns[position].type for position in keys.plain], folds)
         or not _bounds_stay(relation.input)
-        or (in_sessions and (below is None or not _partitioned_alike(relation, keys)))
+        or (in_sessions and (below is None or not _is_partitioned_alike(relation, keys)))
     ):
         slicing = Slicing(*windows.spec)
         if below is not None and not (changelog or keys.processing_time) and _share(relation, folds, slicing):
@@ -66,7 +66,7 @@ def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) ->
     schema = arrow_schema(relation.columns)
     operator = SliceAggregate(relation.keys, keys, slicing, vectors, changelog, schema)
     input = builder.build(relation.input if below is None else below)
-    return _keyed(builder, relation, input, folds, operator, WINDOW_BY_WINDOW if below is None else IN_SLICES)
+    return _group_by_key(builder, relation, input, folds, operator, WINDOW_BY_WINDOW if below is None else IN_SLICES)
 
 
 # --- operators ---
@@ -74,13 +74,13 @@ def _by_window(builder: Builder, relation: Aggregate, keys: WindowKeys, folds: S
     """Each row in each of its windows: for functions that see rows, and what Arrow does not group."""
     input = builder.build(relation.input)
     operator = WindowAggregate(relation.keys, keys, folds, input.changelog, arrow_schema(relation.columns))
-    return _keyed(builder, relation, input, folds, operator, WINDOW_BY_WINDOW)
+    return _group_by_key(builder, relation, input, folds, operator, WINDOW_BY_WINDOW)
 
 
 def _share(relation: Aggregate, folds: Sequence[Fold], slicing: Slicing) -> bool:
     """Whether slices can be put together by merging accumulators."""
     return (
-        slicing.shared
+        slicing.is_shared
         and slicing.kind != "SESSION"
         and _bounds_stay(relation.input)
         and all(fold.in_any_order for fold in folds)
@@ -91,17 +91,17 @@ def _in_shared_slices(
     builder: Builder, relation: Aggregate, keys: WindowKeys, input: Physical, folds: Sequence[Fold]
 ) -> Physical:
     """Each row in its slice, for functions that see rows."""
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     assert windows is not None
     schema = arrow_schema(relation.columns)
     operator = SharedSliceAggregate(relation.keys, keys, Slicing(*windows.spec), folds, schema)
     operator.zone = builder.zone
     own = [relation.keys[position] for position in keys.plain]
-    stream = builder.keyed(input, own, relation, IN_SHARED_SLICES, operator)
+    stream = builder.then_by_key(input, own, relation, IN_SHARED_SLICES, operator)
     return Physical(stream, relation.columns, False, label_of(relation, "WindowAggregate"), (input,))
 
 
-def _keyed(
+def _group_by_key(
     builder: Builder,
     relation: Aggregate,
     input: Physical,
@@ -117,7 +117,7 @@ def _keyed(
         first = _local_slices(relation, input, folds, operator.windows) if in_columns else None
         before, keys = local(builder, relation, input, folds, first), list(plain)
         operator.parts_come = True
-    stream = builder.keyed(before, keys, relation, name, operator)
+    stream = builder.then_by_key(before, keys, relation, name, operator)
     return Physical(stream, relation.columns, False, label_of(relation, "WindowAggregate"), (before,))
 
 
@@ -133,7 +133,7 @@ def _in_sessions(
     operator = SessionAggregate(relation.keys, keys, gap, folds, input.changelog, arrow_schema(relation.columns))
     operator.zone = builder.zone
     own = [relation.keys[position] for position in keys.plain]
-    stream = builder.keyed(input, own, relation, IN_SESSIONS, operator)
+    stream = builder.then_by_key(input, own, relation, IN_SESSIONS, operator)
     return Physical(stream, relation.columns, False, label_of(relation, "WindowAggregate"), (input,))
 
 
@@ -142,7 +142,7 @@ def slice_table(builder: Builder, relation: SliceTable) -> Physical:
     slicing = Slicing(relation.kind, relation.size, relation.slide, relation.offset)
     time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
     schema = arrow_schema(relation.columns, input.changelog)
-    end_of = unchanged if relation.kind == "SESSION" else slicing.slice_ends
+    end_of = same_times if relation.kind == "SESSION" else slicing.slice_ends
     operator = SliceTableOperator(end_of, time, schema, input.changelog)
     operator.zone = builder.zone
     stream = builder.then(input, relation, "Slice Table", operator)
@@ -156,7 +156,7 @@ def _above_slices(relation: Aggregate) -> Relation | None:
 
     It can be slices if nothing in between looks at the bounds of windows.
     """
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     bounds = set() if windows is None else {position for position, _ in windows.roles}
     seen = {position for call in relation.calls for position in (*call.args, call.filter)}
     return None if seen & bounds else _with_slices(relation.input)
@@ -175,7 +175,7 @@ def _with_slices(relation: Relation) -> Relation | None:
 
 def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
     """Whether it only passes bounds on. A filter must also leave sessions as they are, which it does not."""
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     if windows is None:
         return False
     if isinstance(relation, Expand):
@@ -201,7 +201,7 @@ def _rows_of(relation: Relation) -> Relation:
 def _bounds_stay(relation: Relation) -> bool:
     """Whether every grouping set has the bounds of its windows, so that the end of a window says which it is."""
     for part in walk_plan(relation):
-        windows = windowed(part.input) if isinstance(part, Expand) else None
+        windows = window_bounds(part.input) if isinstance(part, Expand) else None
         if isinstance(part, Expand) and windows is not None:
             bounds = {position for position, _ in windows.roles if position in part.keys}
             if not all(bounds <= set(one) for one in part.sets):
@@ -209,7 +209,7 @@ def _bounds_stay(relation: Relation) -> bool:
     return True
 
 
-def _partitioned_alike(relation: Aggregate, keys: WindowKeys) -> bool:
+def _is_partitioned_alike(relation: Aggregate, keys: WindowKeys) -> bool:
     """Whether the keys of an aggregate are what its sessions are partitioned by."""
     found = {_column_below(relation.input, relation.keys[position]) for position in keys.plain}
     return found == set(_table_of(relation.input).partition)

@@ -1,6 +1,6 @@
 """The functions of SQL: their types, casts, and kernels over columns."""
 
-from penstock.table.functions.evaluation import compiled, constant, folded
+from penstock.table.functions.evaluation import compiled, constant, fold_constants
 from penstock.table.functions.library import (
     arithmetic,
     comparison,
@@ -23,7 +23,7 @@ from penstock.table.functions.typing.aggregate_types import (
     is_table_function,
     resolve_aggregate,
 )
-from penstock.table.functions.typing.cast_types import cast, castable, written_cast
+from penstock.table.functions.typing.cast_types import cast, castable, explicit_cast
 from penstock.table.functions.typing.coercion import common_type, implicitly
 from penstock.table.functions.typing.registry import BadValue, resolve
 from penstock.table.functions.typing.registry import names as scalar_names
@@ -65,7 +65,8 @@ __all__ = [
     "common_type",
     "compiled",
     "constant",
-    "folded",
+    "explicit_cast",
+    "fold_constants",
     "implicitly",
     "is_aggregate",
     "is_table_function",
@@ -73,5 +74,4 @@ __all__ = [
     "open_functions",
     "resolve",
     "resolve_aggregate",
-    "written_cast",
 ]

@@ -24,7 +24,7 @@ Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
 
 def compiled(rex: Rex) -> Compiled:
     """A function that gives an expression's value for every row of a batch."""
-    evaluate, aim = _evaluate(folded(rex)), arrow_type(rex.type)
+    evaluate, aim = _evaluate(fold_constants(rex)), arrow_type(rex.type)
     return lambda batch, moment: _column(evaluate(batch, moment), batch.num_rows, aim)
 
 
@@ -44,13 +44,13 @@ def constant(rex: Rex) -> Literal | None:
     return Literal(rex.type, _plain(column.to_pylist()[0], rex.type))
 
 
-def folded(rex: Rex) -> Rex:
+def fold_constants(rex: Rex) -> Rex:
     """The expression with its constant parts computed."""
     if isinstance(rex, Call) and not is_word(rex):
         known = constant(rex)
         if known is not None:
             return known
-        return rex.with_parts(tuple(arg if is_word(arg) else folded(arg) for arg in rex.args))
+        return rex.with_parts(tuple(arg if is_word(arg) else fold_constants(arg) for arg in rex.args))
     return rex
 
 

@@ -24,7 +24,7 @@ def evaluate(call: Call, args: Sequence[Column]) -> Column:
     """Calls a function of the user: for every row, or once for the columns if it is vectorised."""
     wrapper, kinds = call.udf, [arg.type for arg in call.args]
     if wrapper.vectorised:
-        return lambda batch, moment: _vectorised(
+        return lambda batch, moment: _call_vectorised(
             call, wrapper.callable(), [arg(batch, moment) for arg in args], batch.num_rows
         )
 
@@ -39,7 +39,7 @@ def evaluate(call: Call, args: Sequence[Column]) -> Column:
 def _results(call: Call, values: Sequence[Sequence[Any]]) -> list[Any]:
     function = call.udf.callable()
     if not call.udf.asynchronous:
-        return [_called(call, function, one) for one in values]
+        return [_call(call, function, one) for one in values]
 
     return _loop().run_until_complete(_all_awaited(call, function, values))
 
@@ -62,7 +62,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 async def _all_awaited(call: Call, function: Callable[..., Any], values: Sequence[Sequence[Any]]) -> list[Any]:
     """The results in the order of the rows. The first failure ends all calls."""
     room = asyncio.Semaphore(call.udf.async_options.capacity)
-    waiting = [asyncio.ensure_future(_awaited(call, function, one, room)) for one in values]
+    waiting = [asyncio.ensure_future(_await_call(call, function, one, room)) for one in values]
     try:
         return await asyncio.gather(*waiting)
     finally:
@@ -71,17 +71,17 @@ async def _all_awaited(call: Call, function: Callable[..., Any], values: Sequenc
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def _awaited(call: Call, function: Callable[..., Any], values: Sequence[Any], room: asyncio.Semaphore) -> Any:
+async def _await_call(call: Call, function: Callable[..., Any], values: Sequence[Any], room: asyncio.Semaphore) -> Any:
     options = call.udf.async_options
     async with room:
         try:
-            return await asyncio.wait_for(_repeated(call, function, values, options), options.timeout or None)
+            return await asyncio.wait_for(_retry(call, function, values, options), options.timeout or None)
         except TimeoutError as error:
             late = TimeoutError(f"no result within {options.timeout} s, 'table.exec.async-scalar.timeout'")
-            raise _failed(call, values, late) from error
+            raise _failure(call, values, late) from error
 
 
-async def _repeated(call: Call, function: Callable[..., Any], values: Sequence[Any], options: AsyncOptions) -> Any:
+async def _retry(call: Call, function: Callable[..., Any], values: Sequence[Any], options: AsyncOptions) -> Any:
     failures = 0
     while True:
         try:
@@ -89,18 +89,18 @@ async def _repeated(call: Call, function: Callable[..., Any], values: Sequence[A
         except Exception as error:
             failures += 1
             if failures > options.repetitions:
-                raise _failed(call, values, error) from error
+                raise _failure(call, values, error) from error
         await asyncio.sleep(options.delay)
 
 
-def _called(call: Call, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+def _call(call: Call, function: Callable[..., Any], values: Sequence[Any]) -> Any:
     try:
         return function(*values)
     except Exception as error:
-        raise _failed(call, values, error) from error
+        raise _failure(call, values, error) from error
 
 
-def _failed(call: Call, values: Sequence[Any], error: Exception) -> TableException:
+def _failure(call: Call, values: Sequence[Any], error: Exception) -> TableException:
     given = ", ".join(map(repr, values))
     return TableException(f"the function {call.udf.name} failed for ({given}): {type(error).__name__}: {error}")
 
@@ -133,7 +133,7 @@ def _column(call: Call, values: list[Any]) -> pa.Array:
         ) from error
 
 
-def _vectorised(call: Call, function: Callable[..., Any], columns: list[pa.Array], rows: int) -> pa.Array:
+def _call_vectorised(call: Call, function: Callable[..., Any], columns: list[pa.Array], rows: int) -> pa.Array:
     name, aim = call.udf.name, arrow_type(call.type)
     if call.udf.vectorised == "pandas":
         columns = [_pandas_of(column) for column in columns]

@@ -386,7 +386,7 @@ def rewritten_plan(relation: Relation, change: Callable[[Relation], Relation]) -
     return change(relation if same else relation.with_inputs(new))
 
 
-def explained(relation: Relation, depth: int = 0) -> str:
+def explain(relation: Relation, depth: int = 0) -> str:
     """A tree as text, one relation a line."""
     line = f"{'   ' * depth}{'+- ' if depth else ''}{type(relation).__name__}({relation.details()})"
-    return "\n".join([line, *(explained(part, depth + 1) for part in relation.inputs())])
+    return "\n".join([line, *(explain(part, depth + 1) for part in relation.inputs())])

@@ -157,10 +157,10 @@ class Frame:
     end: int | None = 0
 
     def __str__(self) -> str:
-        return f"{'ROWS' if self.rows else 'RANGE'} {_bound(self.start)} TO {_bound(self.end)}"
+        return f"{'ROWS' if self.rows else 'RANGE'} {_describe_bound(self.start)} TO {_describe_bound(self.end)}"
 
 
-def _bound(bound: int | None) -> str:
+def _describe_bound(bound: int | None) -> str:
     return "UNBOUNDED" if bound is None else str(bound)
 
 
@@ -196,7 +196,7 @@ def rewritten(rex: Rex, change: Callable[[Rex], Rex | None]) -> Rex:
     return rex if new == parts else rex.with_parts(new)
 
 
-def shifted(rex: Rex, by: int) -> Rex:
+def shift_refs(rex: Rex, by: int) -> Rex:
     """The same for an input that has `by` more columns in front."""
     return rewritten(rex, lambda one: replace(one, index=one.index + by) if isinstance(one, InputRef) else None)
 

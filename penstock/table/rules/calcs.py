@@ -11,21 +11,21 @@ from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction
 from penstock.table.physical.physical_nodes import Calc
 
 
-def fused(relation: Relation) -> Relation:
+def fuse(relation: Relation) -> Relation:
     """A filter or projection, whose input is fused already, as a Calc; any other relation as it is."""
     match relation:
         case Filter():
-            made: Relation = _filtered(relation)
+            made: Relation = _filter(relation)
         case Project():
             made = Calc(relation.columns, relation.input, relation.exprs, None)
         case Calc():
             made = relation
         case _:
             return relation
-    return _merged(made) if isinstance(made, Calc) else made
+    return _merge(made) if isinstance(made, Calc) else made
 
 
-def _filtered(relation: Filter) -> Relation:
+def _filter(relation: Filter) -> Relation:
     kept = [part for part in conjuncts(relation.condition) if not _is(part, True)]
     if any(_is(part, False) or _is(part, None) for part in kept):
         return Values(relation.columns, ())
@@ -38,13 +38,13 @@ def _is(rex: Rex, value: bool | None) -> bool:
     return known is not None and known.value is value
 
 
-def _merged(upper: Calc) -> Relation:
+def _merge(upper: Calc) -> Relation:
     lower = upper.input
     if isinstance(lower, Calc) and _inlines(upper, lower):
-        exprs = tuple(_inlined(expr, lower) for expr in upper.exprs)
-        above = None if upper.condition is None else _inlined(upper.condition, lower)
+        exprs = tuple(_inline(expr, lower) for expr in upper.exprs)
+        above = None if upper.condition is None else _inline(upper.condition, lower)
         condition = conjunction([*conjuncts(lower.condition), *conjuncts(above)])
-        return _merged(Calc(upper.columns, lower.input, exprs, condition))
+        return _merge(Calc(upper.columns, lower.input, exprs, condition))
     if upper.condition is None and is_identity(upper):
         return replace_columns(lower, upper)
     return upper
@@ -99,7 +99,7 @@ _MOVING = {
 }  # fmt: skip
 
 
-def _inlined(rex: Rex, lower: Calc) -> Rex:
+def _inline(rex: Rex, lower: Calc) -> Rex:
     return rewritten(rex, lambda one: _in(one, lower) if isinstance(one, InputRef) else None)
 
 

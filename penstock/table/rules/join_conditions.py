@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from penstock.table.functions import constant, resolve
 from penstock.table.logical.building import identity, project
 from penstock.table.logical.nodes import ROWTIME, Join, Project, Relation
-from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction, conjuncts, refs, rewritten, shifted
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction, conjuncts, refs, rewritten, shift_refs
 from penstock.table.types.data_types import DayTimeIntervalType
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -74,8 +74,8 @@ def with_computed_keys(join: Join) -> Relation:
             parts.append(replace(part, args=tuple(placed)))
     if not extra[0] and not extra[1]:
         return join
-    left, right = _widened(join.left, extra[0]), _widened(join.right, [shifted(rex, -width) for rex in extra[1]])
-    return _narrowed(join, left, right, [_moved(part, width, len(extra[0])) for part in parts])
+    left, right = _widen(join.left, extra[0]), _widen(join.right, [shift_refs(rex, -width) for rex in extra[1]])
+    return _narrow(join, left, right, [_move(part, width, len(extra[0])) for part in parts])
 
 
 class _Placed(InputRef):
@@ -113,10 +113,10 @@ def _place(rex: Rex, side: int, join: Join, extra: tuple[list[Rex], list[Rex]]) 
     return _Placed(rex.type, width[side] + len(extra[side]) - 1 + (width[0] << 32 if side else 0))
 
 
-def _moved(rex: Rex, width: int, more: int) -> Rex:
+def _move(rex: Rex, width: int, more: int) -> Rex:
     """A condition of the widened join: columns of the right come behind the computed keys of the left."""
 
-    def moved(one: Rex) -> Rex | None:
+    def move(one: Rex) -> Rex | None:
         if isinstance(one, _Placed):
             right = one.index >= 1 << 32
             index = one.index % (1 << 32)
@@ -125,17 +125,17 @@ def _moved(rex: Rex, width: int, more: int) -> Rex:
             return InputRef(one.type, one.index + more)
         return None
 
-    return rewritten(rex, moved)
+    return rewritten(rex, move)
 
 
-def _widened(side: Relation, extra: list[Rex]) -> Relation:
+def _widen(side: Relation, extra: list[Rex]) -> Relation:
     if not extra:
         return side
     names = [*side.names(), *(f"$key{number}" for number in range(len(extra)))]
     return project(side, [*identity(side), *extra], names)
 
 
-def _narrowed(join: Join, left: Relation, right: Relation, parts: list[Rex]) -> Relation:
+def _narrow(join: Join, left: Relation, right: Relation, parts: list[Rex]) -> Relation:
     only_left = join.kind in {"SEMI", "ANTI"}
     width, count = len(join.left.columns), len(join.columns)
     columns = join.columns[:width] + left.columns[width:]
@@ -167,7 +167,7 @@ def time_bounds(join: Join, rest: list[Rex]) -> tuple[TimeBounds, list[Rex]] | N
     pair: tuple[int, int] | None = None
     left_over: list[Rex] = []
     for part in [one for condition in rest for one in _comparisons(condition)]:
-        bound = _bound(part, width, times)
+        bound = _time_bound(part, width, times)
         if bound is None or (pair is not None and bound[0] != pair):
             left_over.append(part)
             continue
@@ -186,7 +186,7 @@ def _comparisons(rex: Rex) -> list[Rex]:
     return [rex]
 
 
-def _bound(rex: Rex, width: int, times: set[int]) -> tuple[tuple[int, int], int | None, int | None] | None:
+def _time_bound(rex: Rex, width: int, times: set[int]) -> tuple[tuple[int, int], int | None, int | None] | None:
     """(left and right time, lower, upper) that a comparison of two times says about right - left."""
     if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.args) != 2:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.errors import TableException, ValidationException
-from penstock.table.functions import folded
+from penstock.table.functions import fold_constants
 from penstock.table.logical.building import aggregate, set_operation
 from penstock.table.logical.nodes import (
     Aggregate,
@@ -22,19 +22,19 @@ from penstock.table.logical.nodes import (
     walk_plan,
 )
 from penstock.table.physical.physical_nodes import Calc
-from penstock.table.rules.calcs import fused
+from penstock.table.rules.calcs import fuse
 from penstock.table.rules.join_conditions import with_computed_keys
 from penstock.table.rules.legacy_group_windows import window_table_of, with_windows_below
-from penstock.table.rules.pruning import pruned
+from penstock.table.rules.pruning import prune
 from penstock.table.rules.pushdown import with_filters_down
-from penstock.table.rules.ranks import ranked
-from penstock.table.rules.window_columns import END, START, windowed
+from penstock.table.rules.ranks import recognise_rank
+from penstock.table.rules.window_columns import END, START, window_bounds
 
 
-def optimised(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
+def optimise(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
     """The plan that is run. `sort_limit` is the LIMIT of an ORDER BY without one, in BATCH mode; -1 for none."""
     if batch and sort_limit >= 0:
-        relation = rewritten_plan(relation, lambda one: _limited(one, sort_limit))
+        relation = rewritten_plan(relation, lambda one: _limit(one, sort_limit))
     relation = rewritten_plan(relation, with_windows_below)
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
@@ -46,11 +46,11 @@ def optimised(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation
         elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
             found = part.input.columns[part.time]
             raise TableException(f"Window aggregate can only be defined over a time attribute column, not over {found}")
-    smaller = pruned(with_filters_down(rewritten_plan(relation, _with_constants)))
-    return rewritten_plan(smaller, lambda one: _changed(one, batch))
+    smaller = prune(with_filters_down(rewritten_plan(relation, _with_constants)))
+    return rewritten_plan(smaller, lambda one: _change(one, batch))
 
 
-def _limited(relation: Relation, limit: int) -> Relation:
+def _limit(relation: Relation, limit: int) -> Relation:
     unlimited = isinstance(relation, Sort) and relation.keys and relation.limit is None
     return replace(relation, limit=limit) if isinstance(relation, Sort) and unlimited else relation
 
@@ -59,11 +59,11 @@ def _with_constants(relation: Relation) -> Relation:
     """A relation whose expressions have their constant parts computed."""
     match relation:
         case Filter():
-            return replace(relation, condition=folded(relation.condition))
+            return replace(relation, condition=fold_constants(relation.condition))
         case Project():
-            return replace(relation, exprs=tuple(map(folded, relation.exprs)))
+            return replace(relation, exprs=tuple(map(fold_constants, relation.exprs)))
         case Join() if relation.condition is not None:
-            return replace(relation, condition=folded(relation.condition))
+            return replace(relation, condition=fold_constants(relation.condition))
     return relation
 
 
@@ -78,7 +78,7 @@ def _check_window(relation: WindowTable) -> None:
 
 def _check_slices(relation: Aggregate) -> None:
     """Rows may be in windows of any length, but slices of them must fit."""
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     if windows is None:
         return
     kind, size, slide, _ = windows.spec
@@ -89,11 +89,11 @@ def _check_slices(relation: Aggregate) -> None:
         )
 
 
-def _changed(relation: Relation, batch: bool) -> Relation:
+def _change(relation: Relation, batch: bool) -> Relation:
     """A relation whose inputs are optimised already."""
     match relation:
         case GroupWindow() if not relation.by_rows:
-            return rewritten_plan(window_table_of(relation), fused)
+            return rewritten_plan(window_table_of(relation), fuse)
         case SetOperation() if relation.kind == "UNION" and not relation.all:
             return aggregate(set_operation(relation.parts, "UNION", True, relation.columns), _all(relation), [])
         case Sort() if relation.limit == 0:
@@ -101,9 +101,9 @@ def _changed(relation: Relation, batch: bool) -> Relation:
         case Sort() if batch and relation.keys and relation.offset and relation.limit is None:
             raise TableException("ORDER BY with OFFSET needs a LIMIT, too")
         case Join():
-            return rewritten_plan(with_computed_keys(relation), fused)
-    made = fused(relation)
-    return ranked(made) if isinstance(made, Calc) and not batch else made
+            return rewritten_plan(with_computed_keys(relation), fuse)
+    made = fuse(relation)
+    return recognise_rank(made) if isinstance(made, Calc) and not batch else made
 
 
 def _all(relation: Relation) -> range:

@@ -28,23 +28,23 @@ Mapping = dict[int, int]
 Pruned = tuple[Relation, Mapping]
 
 
-def pruned(relation: Relation) -> Relation:
+def prune(relation: Relation) -> Relation:
     """The same query without columns that are not needed."""
-    made, mapping = _pruned(relation, set(range(len(relation.columns))))
+    made, mapping = _prune(relation, set(range(len(relation.columns))))
     wanted = [mapping[index] for index in range(len(relation.columns))]
     if wanted == list(range(len(made.columns))):
         return made
     return Project(relation.columns, made, tuple(InputRef(made.columns[i].type, i) for i in wanted))
 
 
-def _pruned(relation: Relation, needed: set[int]) -> Pruned:
+def _prune(relation: Relation, needed: set[int]) -> Pruned:
     """A relation with at least the needed columns, in their order."""
     match relation:
         case Project():
             return _project(relation, needed)
         case Filter():
-            input, mapping = _pruned(relation.input, needed | refs(relation.condition))
-            return Filter(input.columns, input, _moved(relation.condition, mapping)), mapping
+            input, mapping = _prune(relation.input, needed | refs(relation.condition))
+            return Filter(input.columns, input, _move(relation.condition, mapping)), mapping
         case Watermark():
             return _watermark(relation, needed)
         case Aggregate():
@@ -54,7 +54,7 @@ def _pruned(relation: Relation, needed: set[int]) -> Pruned:
         case Over():
             return _over(relation, needed)
         case Sort():
-            input, mapping = _pruned(relation.input, needed | {key.index for key in relation.keys})
+            input, mapping = _prune(relation.input, needed | {key.index for key in relation.keys})
             keys = tuple(_sort_key(key, mapping) for key in relation.keys)
             return replace(relation, columns=input.columns, input=input, keys=keys), mapping
         case Join():
@@ -62,14 +62,14 @@ def _pruned(relation: Relation, needed: set[int]) -> Pruned:
         case SetOperation() if relation.kind == "UNION" and relation.all:
             return _union(relation, needed)
         case StreamScan() | Values():
-            return _narrowed(relation, needed)
-    parts = [pruned(part) for part in relation.inputs()]
+            return _narrow(relation, needed)
+    parts = [prune(part) for part in relation.inputs()]
     return (relation.with_inputs(parts) if parts else relation), _same(len(relation.columns))
 
 
 def _exactly(relation: Relation, needed: set[int]) -> Pruned:
     """A relation with the needed columns alone, for what is sent or kept: filters below may have needed more."""
-    made, mapping = _pruned(relation, needed)
+    made, mapping = _prune(relation, needed)
     kept = sorted(needed) or [next(iter(mapping))]
     if len(kept) == len(made.columns):
         return made, mapping
@@ -86,7 +86,7 @@ def _positions(kept: Iterable[int]) -> Mapping:
     return {index: position for position, index in enumerate(kept)}
 
 
-def _moved(rex: Rex, mapping: Mapping) -> Rex:
+def _move(rex: Rex, mapping: Mapping) -> Rex:
     return rewritten(rex, lambda one: InputRef(one.type, mapping[one.index]) if isinstance(one, InputRef) else None)
 
 
@@ -110,7 +110,7 @@ def _read(calls: Sequence[AggregateCall]) -> set[int]:
     return found | {key.index for call in calls for key in call.order}
 
 
-def _narrowed(relation: Relation, needed: set[int]) -> Pruned:
+def _narrow(relation: Relation, needed: set[int]) -> Pruned:
     """A leaf below a projection to what is needed; the leaf itself stays as it is."""
     kept = sorted(needed) or [0]
     if len(kept) == len(relation.columns):
@@ -122,17 +122,17 @@ def _narrowed(relation: Relation, needed: set[int]) -> Pruned:
 def _project(relation: Project, needed: set[int]) -> Pruned:
     kept = sorted(needed) or ([0] if relation.exprs else [])
     read = {index for position in kept for index in refs(relation.exprs[position])}
-    input, mapping = _pruned(relation.input, read)
-    exprs = tuple(_moved(relation.exprs[position], mapping) for position in kept)
+    input, mapping = _prune(relation.input, read)
+    exprs = tuple(_move(relation.exprs[position], mapping) for position in kept)
     return Project(tuple(relation.columns[position] for position in kept), input, exprs), _positions(kept)
 
 
 def _watermark(relation: Watermark, needed: set[int]) -> Pruned:
     read = needed | {relation.rowtime} | (set() if relation.expr is None else refs(relation.expr))
-    input, mapping = _pruned(relation.input, read)
+    input, mapping = _prune(relation.input, read)
     back = {new: old for old, new in mapping.items()}
     columns = tuple(relation.columns[back[new]] if new in back else column for new, column in enumerate(input.columns))
-    expr = None if relation.expr is None else _moved(relation.expr, mapping)
+    expr = None if relation.expr is None else _move(relation.expr, mapping)
     return Watermark(columns, input, mapping[relation.rowtime], expr), mapping
 
 
@@ -158,7 +158,7 @@ def _aggregate(relation: Aggregate, needed: set[int]) -> Pruned:
 def _window_table(relation: WindowTable, needed: set[int]) -> Pruned:
     width = len(relation.input.columns)
     read = {index for index in needed if index < width} | {relation.time} | set(relation.partition)
-    input, mapping = _pruned(relation.input, read)
+    input, mapping = _prune(relation.input, read)
     now = len(input.columns)
     made = replace(
         relation,
@@ -175,7 +175,7 @@ def _over(relation: Over, needed: set[int]) -> Pruned:
     read = {index for index in needed if index < width}
     for window in relation.windows:
         read |= set(window.partition) | {key.index for key in window.order} | _read(window.calls)
-    input, mapping = _pruned(relation.input, read)
+    input, mapping = _prune(relation.input, read)
     now, calls = len(input.columns), len(relation.columns) - width
     windows = tuple(_window(window, mapping) for window in relation.windows)
     made = Over(input.columns + relation.columns[width:], input, windows)
@@ -210,7 +210,7 @@ def _join(relation: Join, needed: set[int]) -> Pruned:
         columns=columns,
         left=left,
         right=right,
-        condition=None if relation.condition is None else _moved(relation.condition, mapping),
+        condition=None if relation.condition is None else _move(relation.condition, mapping),
         temporal=None if relation.temporal is None else mapping[relation.temporal],
     )
     return made, left_map if one_sided else mapping
@@ -229,7 +229,7 @@ def _union(relation: SetOperation, needed: set[int]) -> Pruned:
     kept = sorted(needed) or [0]
     parts = []
     for part in relation.parts:
-        made, mapping = _pruned(part, set(kept))
+        made, mapping = _prune(part, set(kept))
         wanted = [mapping[index] for index in kept]
         if wanted != list(range(len(made.columns))):
             columns = tuple(made.columns[index] for index in wanted)

@@ -17,25 +17,25 @@ from penstock.table.logical.nodes import (
     SetOperation,
     WindowTable,
 )
-from penstock.table.logical.rex import Call, InputRef, Rex, conjunction, conjuncts, refs, rewritten, shifted
+from penstock.table.logical.rex import Call, InputRef, Rex, conjunction, conjuncts, refs, rewritten, shift_refs
 from penstock.table.rules.calcs import is_plain
 
 
 def with_filters_down(relation: Relation) -> Relation:
     """The same query with its filters as low as they can be."""
-    return _pushed(relation, [])
+    return _push(relation, [])
 
 
-def _pushed(relation: Relation, conditions: list[Rex]) -> Relation:
+def _push(relation: Relation, conditions: list[Rex]) -> Relation:
     """A relation with conditions over its columns, which go below it if they can."""
     match relation:
         case Filter():
-            return _pushed(relation.input, [*conditions, *conjuncts(relation.condition)])
+            return _push(relation.input, [*conditions, *conjuncts(relation.condition)])
         case Project():
             return _through_project(relation, conditions)
         case SetOperation():
             down, stay = _split(conditions, is_plain)
-            return _kept(relation.with_inputs([_pushed(part, down) for part in relation.parts]), stay)
+            return _keep(relation.with_inputs([_push(part, down) for part in relation.parts]), stay)
         case Join():
             return _into_join(relation, conditions)
         case Aggregate() if relation.keys:
@@ -51,9 +51,9 @@ def _pushed(relation: Relation, conditions: list[Rex]) -> Relation:
             width = len(relation.input.columns)
             return _onto_input(relation, relation.input, conditions, {index: index for index in range(width)})
         case Scan():
-            return _kept(_of_partitions(relation, conditions), conditions)
-    below = relation.with_inputs([_pushed(part, []) for part in relation.inputs()]) if relation.inputs() else relation
-    return _kept(below, conditions)
+            return _keep(_of_partitions(relation, conditions), conditions)
+    below = relation.with_inputs([_push(part, []) for part in relation.inputs()]) if relation.inputs() else relation
+    return _keep(below, conditions)
 
 
 def _of_partitions(scan: Scan, conditions: Sequence[Rex]) -> Scan:
@@ -64,7 +64,7 @@ def _of_partitions(scan: Scan, conditions: Sequence[Rex]) -> Scan:
     return replace(scan, pruning=conjunction(known)) if known else scan
 
 
-def _kept(relation: Relation, conditions: Sequence[Rex]) -> Relation:
+def _keep(relation: Relation, conditions: Sequence[Rex]) -> Relation:
     whole = conjunction(list(conditions))
     return relation if whole is None else Filter(relation.columns, relation, whole)
 
@@ -77,11 +77,11 @@ def _split(conditions: Sequence[Rex], goes: object) -> tuple[list[Rex], list[Rex
 def _onto_input(relation: Relation, input: Relation, conditions: list[Rex], mapping: dict[int, int]) -> Relation:
     """Conditions over columns that come from the input as they are go below."""
     down, stay = _split(conditions, lambda one: is_plain(one) and bool(refs(one)) and refs(one) <= set(mapping))
-    moved = [_moved(one, mapping) for one in down]
-    return _kept(relation.with_inputs([_pushed(input, moved)]), stay)
+    moved = [_move(one, mapping) for one in down]
+    return _keep(relation.with_inputs([_push(input, moved)]), stay)
 
 
-def _moved(rex: Rex, mapping: dict[int, int]) -> Rex:
+def _move(rex: Rex, mapping: dict[int, int]) -> Rex:
     return rewritten(rex, lambda one: InputRef(one.type, mapping[one.index]) if isinstance(one, InputRef) else None)
 
 
@@ -94,7 +94,7 @@ def _through_project(relation: Project, conditions: list[Rex]) -> Relation:
 
     down, stay = _split(conditions, goes)
     inlined = [rewritten(one, lambda part: exprs[part.index] if isinstance(part, InputRef) else None) for one in down]
-    return _kept(relation.with_inputs([_pushed(relation.input, inlined)]), stay)
+    return _keep(relation.with_inputs([_push(relation.input, inlined)]), stay)
 
 
 # --- joins ---
@@ -125,12 +125,12 @@ def _into_join(join: Join, conditions: list[Rex]) -> Relation:
             own.append(condition)
     below = replace(
         join,
-        left=_pushed(join.left, left),
-        right=_pushed(join.right, [shifted(one, -width) for one in right]),
+        left=_push(join.left, left),
+        right=_push(join.right, [shift_refs(one, -width) for one in right]),
         condition=conjunction(own),
         version_key=None,
     )
-    return _kept(below, above)
+    return _keep(below, above)
 
 
 def _meets_key(condition: Rex, join: Join) -> bool:

@@ -9,7 +9,7 @@ from penstock.table.functions import constant
 from penstock.table.logical.nodes import Over, Relation
 from penstock.table.logical.rex import Call, InputRef, Literal, OverSpec, Rex, conjunction, conjuncts, refs, rewritten
 from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
-from penstock.table.rules.calcs import fused
+from penstock.table.rules.calcs import fuse
 
 RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 
@@ -23,7 +23,7 @@ class RankRange:
     rest: list[Rex]
 
 
-def ranked(calc: Calc) -> Relation:
+def recognise_rank(calc: Calc) -> Relation:
     """A Calc above an OVER window that gives ranks, as Top-N or deduplication; any other as it is."""
     over = calc.input
     if isinstance(over, TopN):
@@ -50,7 +50,7 @@ def _without_rank(calc: Calc, top: TopN) -> Relation:
     rank = len(top.columns) - 1
     if not top.rank_column or any(rank in refs(rex) for rex in (*calc.exprs, *conjuncts(calc.condition))):
         return calc
-    return fused(replace(calc, input=replace(top, columns=top.columns[:-1], rank_column=False)))
+    return fuse(replace(calc, input=replace(top, columns=top.columns[:-1], rank_column=False)))
 
 
 def _with_ranks(calc: Calc, over: Over, window: OverSpec, found: RankRange) -> Relation:
@@ -59,8 +59,8 @@ def _with_ranks(calc: Calc, over: Over, window: OverSpec, found: RankRange) -> R
     exprs, rest = calc.exprs, found.rest
     if found.first == found.last:
         known = Literal(over.columns[column].type, found.first)
-        exprs = tuple(_replaced(rex, column, known) for rex in exprs)
-        rest = [_replaced(rex, column, known) for rex in rest]
+        exprs = tuple(_replace_rank(rex, column, known) for rex in exprs)
+        rest = [_replace_rank(rex, column, known) for rex in rest]
     used = any(column in refs(rex) for rex in (*exprs, *rest))
     columns = over.columns if used else over.input.columns
     if _deduplicates(over, window, found):
@@ -68,7 +68,7 @@ def _with_ranks(calc: Calc, over: Over, window: OverSpec, found: RankRange) -> R
         made: Relation = Deduplicate(columns, over.input, window.partition, key.index, key.descending, used)
     else:
         made = TopN(columns, over.input, window.partition, window.order, found.first, found.last, used)
-    return fused(Calc(calc.columns, made, exprs, conjunction(rest)))
+    return fuse(Calc(calc.columns, made, exprs, conjunction(rest)))
 
 
 def _deduplicates(over: Over, window: OverSpec, found: RankRange) -> bool:
@@ -79,7 +79,7 @@ def _deduplicates(over: Over, window: OverSpec, found: RankRange) -> bool:
     )
 
 
-def _replaced(rex: Rex, column: int, known: Literal) -> Rex:
+def _replace_rank(rex: Rex, column: int, known: Literal) -> Rex:
     return rewritten(rex, lambda one: known if isinstance(one, InputRef) and one.index == column else None)
 
 
@@ -90,7 +90,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 def _range(conditions: list[Rex], column: int) -> RankRange:
     found = RankRange(1, None, [])
     for condition in [one for part in conditions for one in _comparisons(part)]:
-        bound = _bound(condition, column)
+        bound = _rank_bound(condition, column)
         if bound is None:
             found.rest.append(condition)
             continue
@@ -110,7 +110,7 @@ def _comparisons(rex: Rex) -> list[Rex]:
     return [rex]
 
 
-def _bound(rex: Rex, column: int) -> tuple[str, int] | None:
+def _rank_bound(rex: Rex, column: int) -> tuple[str, int] | None:
     """A comparison of the rank with a constant."""
     if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.args) != 2:
         return None

@@ -24,17 +24,17 @@ def unique_keys(relation: Relation) -> list[Key]:
         case Watermark(input=below) | Filter(input=below):
             return unique_keys(below)
         case Calc(input=below, exprs=exprs) | Project(input=below, exprs=exprs):
-            return _projected(unique_keys(below), [same_column(expr) for expr in exprs])
+            return _project_keys(unique_keys(below), [same_column(expr) for expr in exprs])
         case Deduplicate(partition=partition):
             return [frozenset(partition)]
         case TopN(partition=partition) if relation.first == relation.last:
             return [frozenset(partition)]
         case Aggregate(keys=keys) if keys:
-            return [*_projected(unique_keys(relation.input), relation.keys), frozenset(range(len(keys)))]
+            return [*_project_keys(unique_keys(relation.input), relation.keys), frozenset(range(len(keys)))]
     return []
 
 
-def _projected(keys: Sequence[Key], columns: Sequence[int | None]) -> list[Key]:
+def _project_keys(keys: Sequence[Key], columns: Sequence[int | None]) -> list[Key]:
     """The keys whose columns are all still there."""
     places = {column: place for place, column in enumerate(columns) if column is not None}
     return [frozenset(places[column] for column in key) for key in keys if key <= set(places)]

@@ -27,7 +27,7 @@ from penstock.table.logical.nodes import (
 from penstock.table.logical.rex import Call, InputRef, Rex
 from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
 from penstock.table.rules.join_conditions import join_keys
-from penstock.table.rules.window_columns import END, START, windowed
+from penstock.table.rules.window_columns import END, START, window_bounds
 from penstock.table.types import data_types as t
 
 Key = frozenset[int]
@@ -53,7 +53,7 @@ def _keys(relation: Relation) -> Iterable[Key]:
         case Watermark(input=below) | Filter(input=below):
             return upsert_keys(below)
         case Calc(input=below, exprs=exprs) | Project(input=below, exprs=exprs):
-            return _projected(upsert_keys(below), exprs)
+            return _project_keys(upsert_keys(below), exprs)
         case Expand():
             kept = [key for key in upsert_keys(relation.input) if not key & set(relation.keys)]
             return [key | {len(relation.columns) - 1} for key in kept]
@@ -88,7 +88,7 @@ def _of_source(relation: Scan | StreamScan) -> list[Key]:
     return [frozenset(map(names.index, declared))] if declared and set(declared) <= set(names) else []
 
 
-def _projected(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
+def _project_keys(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
     """The keys whose columns are all still there, in every place where they are."""
     places: dict[int, list[int]] = {}
     for place, expr in enumerate(exprs):
@@ -129,7 +129,7 @@ def _keeps_apart(one: t.DataType, other: t.DataType) -> bool:
 def _of_aggregate(relation: Aggregate) -> list[Key]:
     """The keys of the groups; of a window, either bound is enough."""
     every = range(len(relation.keys))
-    windows = windowed(relation.input)
+    windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     bounds = {place: roles[relation.keys[place]] for place in every if relation.keys[place] in roles}
     if not {START, END} <= set(bounds.values()):

@@ -38,13 +38,13 @@ class Windowed:
         """The position of a bound."""
         return next((position for position, own in self.roles if own == role), None)
 
-    def moved(self, positions: dict[int, int]) -> Windowed | None:
+    def move(self, positions: dict[int, int]) -> Windowed | None:
         """The same after columns have moved; None if no window can be told from what is left."""
         roles = tuple((positions[position], role) for position, role in self.roles if position in positions)
         return Windowed(roles, self.spec, self.processing_time, self.shifted) if roles else None
 
 
-def windowed(relation: Relation) -> Windowed | None:
+def window_bounds(relation: Relation) -> Windowed | None:
     """The window bounds among the columns of a relation."""
     match relation:
         case WindowTable():
@@ -52,14 +52,14 @@ def windowed(relation: Relation) -> Windowed | None:
         case Calc() | Project():
             return _through(relation.input, dict(enumerate(relation.exprs)))
         case Filter() | Expand() | Sort() | TopN() | Deduplicate():
-            return windowed(relation.input)
+            return window_bounds(relation.input)
         case Aggregate():
-            below = windowed(relation.input)
-            return None if below is None else below.moved({key: at for at, key in enumerate(relation.keys)})
+            below = window_bounds(relation.input)
+            return None if below is None else below.move({key: at for at, key in enumerate(relation.keys)})
         case Join():
-            return _joined(relation)
+            return _join(relation)
         case SetOperation():
-            found = {windowed(part) for part in relation.parts}
+            found = {window_bounds(part) for part in relation.parts}
             return found.pop() if len(found) == 1 else None
     return None
 
@@ -73,7 +73,7 @@ def _table(relation: WindowTable) -> Windowed:
 
 
 def _through(input: Relation, exprs: dict[int, object]) -> Windowed | None:
-    below = windowed(input)
+    below = window_bounds(input)
     if below is None:
         return None
     roles = dict(below.roles)
@@ -85,9 +85,9 @@ def _through(input: Relation, exprs: dict[int, object]) -> Windowed | None:
     return Windowed(found, below.spec, below.processing_time, below.shifted) if found else None
 
 
-def _joined(relation: Join) -> Windowed | None:
+def _join(relation: Join) -> Windowed | None:
     """Of a window join, both sides have the same windows; of an outer one, only the side that is always there."""
-    left, right = windowed(relation.left), windowed(relation.right)
+    left, right = window_bounds(relation.left), window_bounds(relation.right)
     if left is None or right is None or left.spec != right.spec:
         return None
     return None if relation.kind in {"RIGHT", "FULL"} else left

@@ -2,8 +2,8 @@
 
 from penstock.table.sql.bind.binder import Binder
 from penstock.table.sql.bind.binder_session import Functions, Session
-from penstock.table.sql.parse.expression_printing import printed
+from penstock.table.sql.parse.expression_printing import print_expression
 from penstock.table.sql.parse.statement_parser import parse, parse_expression
 from penstock.table.sql.parse.type_parser import parse_type
 
-__all__ = ["Binder", "Functions", "Session", "parse", "parse_expression", "parse_type", "printed"]
+__all__ = ["Binder", "Functions", "Session", "parse", "parse_expression", "parse_type", "print_expression"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.table.functions import Moment, cast, compiled, resolve
 from penstock.table.functions.library.cast_kernels import conversion
-from penstock.table.functions.library.decimal_kernels import fitted
+from penstock.table.functions.library.decimal_kernels import fit_decimal
 from penstock.table.functions.library.text_forms import text_form
 from penstock.table.logical.rex import InputRef, Literal, Rex
 from penstock.table.types import data_types as t
@@ -48,7 +48,7 @@ def test_decimal_arithmetic(
     assert isinstance(rex.type, t.DecimalType)
     compute = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": EXACT.divide}[sign]
     wanted = [
-        None if a is None or b is None else fitted(compute(a, b), rex.type.precision, rex.type.scale)
+        None if a is None or b is None else fit_decimal(compute(a, b), rex.type.precision, rex.type.scale)
         for a, b in zip(ones, others, strict=True)
     ]
     assert evaluated(rex, array_of(ones, one), array_of(others, other)) == wanted
@@ -60,7 +60,7 @@ def test_decimals_as_other_decimals(
     source: tuple[t.DecimalType, list[Decimal | None]], aim: tuple[t.DecimalType, list[Decimal | None]]
 ) -> None:
     (kind, values), (target, _) = source, aim
-    wanted = [None if value is None else fitted(value, target.precision, target.scale) for value in values]
+    wanted = [None if value is None else fit_decimal(value, target.precision, target.scale) for value in values]
     assert evaluated(cast(InputRef(kind, 0), target), array_of(values, kind)) == wanted
 
 

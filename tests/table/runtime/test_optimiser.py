@@ -7,7 +7,7 @@ from penstock.table.logical.building import aggregate, identity, join, project, 
 from penstock.table.logical.nodes import Filter, StreamScan
 from penstock.table.logical.rex import AggregateCall, InputRef, conjunction
 from penstock.table.physical.physical_nodes import Calc
-from penstock.table.rules.optimiser import optimised
+from penstock.table.rules.optimiser import optimise
 from penstock.table.types.data_types import BigIntType
 from tests.table.runtime.table_programs import (
     BIGINT,
@@ -36,7 +36,7 @@ def test_conditions_go_to_the_side_that_they_speak_of() -> None:
         joined,
         conjunction([call(">", InputRef(INT, 2), lit(1, INT)), call("<", InputRef(INT, 5), lit(9, INT))]),  # type: ignore[arg-type]
     )
-    plan = optimised(project(kept, [kept.ref(0)], ["id"]), batch=False)
+    plan = optimise(project(kept, [kept.ref(0)], ["id"]), batch=False)
     assert isinstance(plan, Calc)
     assert str(plan.condition) == "($3 < 9)", "a condition on the padded side stays above, after columns were left out"
     first, second = plan.input.inputs()
@@ -47,7 +47,7 @@ def test_conditions_go_to_the_side_that_they_speak_of() -> None:
 def test_a_filter_on_keys_goes_below_the_aggregate() -> None:
     table = stream("one")
     grouped = aggregate(table, [1], [AggregateCall("COUNT", (), BigIntType(False), "n")])
-    plan = optimised(where(grouped, call("=", InputRef(STRING, 0), lit("a", STRING))), batch=False)
+    plan = optimise(where(grouped, call("=", InputRef(STRING, 0), lit("a", STRING))), batch=False)
     assert not isinstance(plan, Calc | Filter)
     below = plan.inputs()[0]
     assert isinstance(below, Calc) and below.condition is not None and below.names() == ["k"]
@@ -57,7 +57,7 @@ def test_what_is_false_reads_nothing() -> None:
     table = values([(1,), (2,)], v=INT)
     plan = where(table, call(">", lit(1, INT), lit(2, INT)))
     assert run(plan) == []
-    assert type(optimised(plan, batch=False)).__name__ == "Values"
+    assert type(optimise(plan, batch=False)).__name__ == "Values"
 
 
 def test_equal_parts_of_a_program_run_once() -> None:
@@ -90,6 +90,6 @@ def test_the_same_query_has_the_same_uids() -> None:
 def test_columns_that_nobody_reads_are_left_out() -> None:
     left, right = stream("left"), stream("right")
     joined = join(left, right, "INNER", call("=", ref(left, "id"), InputRef(INT, 3)))
-    plan = optimised(project(joined, identity(joined)[2:3], ["v"]), batch=False)
+    plan = optimise(project(joined, identity(joined)[2:3], ["v"]), batch=False)
     widths = [len(side.columns) for side in plan.inputs()[0].inputs()]
     assert widths == [2, 1]

@@ -8,7 +8,7 @@ from penstock.spark.sql.sharing import common, sharing
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.expression.function_declarations import udf
 from penstock.table.logical.nodes import Aggregate, Relation
-from penstock.table.rules.optimiser import optimised
+from penstock.table.rules.optimiser import optimise
 
 VIEW = "(SELECT k, SUM(v) AS s FROM t GROUP BY k)"
 
@@ -26,7 +26,7 @@ def t_env() -> TableEnvironment:
 
 
 def plans(t_env: TableEnvironment, *queries: str) -> list[Relation]:
-    return [optimised(t_env.sql_query(query)._relation, True) for query in queries]
+    return [optimise(t_env.sql_query(query)._relation, True) for query in queries]
 
 
 def test_the_top_of_what_is_common_is_found(t_env: TableEnvironment) -> None:

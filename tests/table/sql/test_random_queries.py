@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.table.logical.nodes import explained
+from penstock.table.logical.nodes import explain
 from penstock.table.sql import Binder, parse
 from tests.table.sql.sessions import tables
 from tests.table.sql.validity import check_plan
@@ -105,7 +105,7 @@ def test_random_queries_bind_and_print(written: str, batch: bool) -> None:
     plan = Binder(tables(batch)).query(written)
     check_plan(plan)
     again = Binder(tables(batch)).query(written.replace(" ", "\n "))
-    assert explained(again) == explained(plan) and again == plan
+    assert explain(again) == explain(plan) and again == plan
 
 
 @settings(max_examples=80, deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.table.logical.nodes import explained
+from penstock.table.logical.nodes import explain
 from tests.table.sql.sessions import bound
 from tests.table.sql.validity import check_plan
 
@@ -19,4 +19,4 @@ def test_plan(entry: str) -> None:
     query, _, expected = entry.partition("\n")
     plan = bound(query)
     check_plan(plan)
-    assert f"{explained(plan)}\n=> {', '.join(map(str, plan.columns))}" == expected
+    assert f"{explain(plan)}\n=> {', '.join(map(str, plan.columns))}" == expected

@@ -13,7 +13,7 @@ LEFTOVERS = (Subquery, OuterRef, Aggregated, Spanned, Grouping, WindowProperty)
 
 
 def check_plan(plan: n.Relation) -> None:
-    assert n.explained(plan)
+    assert n.explain(plan)
     assert pickle.loads(pickle.dumps(plan)) == plan
     for node in n.walk_plan(plan):
         _CHECKS.get(type(node), lambda node: None)(node)

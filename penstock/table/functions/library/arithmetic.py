@@ -16,7 +16,7 @@ from penstock.table.functions.typing.result_types import (
     EXACT,
     NUMBER,
     alike,
-    brought_to,
+    coerce,
     fits,
     same_as,
     signature,
@@ -43,7 +43,7 @@ def _numeric(name: str) -> Infer:
         left, right = (as_decimal(kind) for kind in kinds)
         has_null = any(kind._nullable for kind in kinds)
         aim = _DECIMALS[name](left, right)._as_nullable(has_null)
-        return (brought_to(args[0], left), brought_to(args[1], right)), aim
+        return (coerce(args[0], left), coerce(args[1], right)), aim
 
     return infer
 
@@ -81,7 +81,7 @@ def _modulo(args: tuple[Rex, ...]) -> Inferred:
     left, right = (as_decimal(kind) for kind in kinds)
     scale = max(left.scale, right.scale)
     aim = decimal_of(min(left.precision - left.scale, right.precision - right.scale) + scale, scale, has_null)
-    return (brought_to(args[0], left), brought_to(args[1], right)), aim
+    return (coerce(args[0], left), coerce(args[1], right)), aim
 
 
 # --- kernels ---

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.types import Row
-from penstock.table.functions.library.decimal_kernels import fitted, rescaled
+from penstock.table.functions.library.decimal_kernels import fit_decimal, rescale
 from penstock.table.functions.library.fast_texts import fast_text
 from penstock.table.functions.library.parsing import parser
 from penstock.table.functions.library.text_forms import text_form
@@ -59,9 +59,9 @@ def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
         case t.IntegralType() | t.FloatType() | t.DoubleType(), t.FloatType() | t.DoubleType():
             return lambda value: pc.cast(value, form, safe=False)
         case t.FloatType() | t.DoubleType(), t.IntegralType():
-            return _saturated(aim)
+            return _narrow(aim)
         case t.IntegralType() | t.DecimalType(), t.DecimalType():
-            return lambda value: rescaled(value, aim)
+            return lambda value: rescale(value, aim)
         case t.IntegralType(), t.VarCharType() if aim.length >= 20:
             return lambda value: pc.cast(value, form)
         case t.CharType() | t.VarCharType(), t.VarCharType() if aim.length >= kind.length:
@@ -85,7 +85,7 @@ def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
     return None
 
 
-def _saturated(aim: t.IntegralType) -> Kernel:
+def _narrow(aim: t.IntegralType) -> Kernel:
     """As Java narrows: NaN is 0, what is too large is the largest INT or BIGINT, and less than INT is cut off bits."""
     first: Any = np.int64 if aim.bits == 64 else np.int32
     least, most = np.iinfo(first).min, np.iinfo(first).max
@@ -128,7 +128,7 @@ def _slow(kind: t.DataType, aim: t.DataType, safe: bool) -> Kernel:
         convert = conversion(kind, aim, moment.zone)
 
         def every(column: Value) -> Value:
-            return array_of([_converted(convert, one, kind, aim, safe) for one in values_of(column, kind)], aim)
+            return array_of([_convert(convert, one, kind, aim, safe) for one in values_of(column, kind)], aim)
 
         if isinstance(value, pa.Array):
             return of_distinct(every, [value])
@@ -149,7 +149,7 @@ def _through_zone(kind: t.DataType, aim: t.DataType) -> Callable[[pa.Array, str]
     return None
 
 
-def _converted(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, safe: bool) -> Any:
+def _convert(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, safe: bool) -> Any:
     if value is None:
         return None
     try:
@@ -164,23 +164,23 @@ def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:
     """The function that makes a value of one type of a value of another."""
     match kind, aim:
         case _, t.CharType() | t.VarCharType():
-            return _sized(text_form(kind, zone), aim)
+            return _fit_length(text_form(kind, zone), aim)
         case _, t.BinaryType() | t.VarBinaryType():
             return _bytes(kind, aim)
         case t.CharType() | t.VarCharType(), _:
             return parser(aim, zone)
         case t.BooleanType() | t.IntegralType(), t.DecimalType():
-            return lambda value: fitted(Decimal(int(value)), aim.precision, aim.scale)
+            return lambda value: fit_decimal(Decimal(int(value)), aim.precision, aim.scale)
         case t.FloatType() | t.DoubleType(), t.DecimalType():
-            return lambda value: fitted(Decimal(repr(value)), aim.precision, aim.scale)
+            return lambda value: fit_decimal(Decimal(repr(value)), aim.precision, aim.scale)
         case t.DecimalType(), t.DecimalType():
-            return lambda value: fitted(value, aim.precision, aim.scale)
+            return lambda value: fit_decimal(value, aim.precision, aim.scale)
         case t.DecimalType(), t.IntegralType():
-            return lambda value: _wrapped(int(value), aim.bits)
+            return lambda value: _wrap(int(value), aim.bits)
         case t.IntegralType(), t.IntegralType():
-            return lambda value: _wrapped(value, aim.bits)
+            return lambda value: _wrap(value, aim.bits)
         case t.FloatType() | t.DoubleType(), t.IntegralType():
-            return lambda value: _wrapped(int(value), aim.bits)
+            return lambda value: _wrap(int(value), aim.bits)
         case t.NumericType(), t.BooleanType():
             return bool
         case t.NumericType() | t.BooleanType(), t.FloatType() | t.DoubleType():
@@ -193,7 +193,7 @@ def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:
             return lambda value: value * (12 if aim.first is t.Resolution.YEAR else 1)
     if isinstance(kind, _MOMENTS) and isinstance(aim, _MOMENTS):
         return _moments(kind, aim, zone)
-    return _nested(kind, aim, zone)
+    return _convert_parts(kind, aim, zone)
 
 
 _UNITS = {
@@ -204,11 +204,11 @@ _UNITS = {
 }
 
 
-def _wrapped(value: int, bits: int) -> int:
+def _wrap(value: int, bits: int) -> int:
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
-def _sized(form: Callable[[Any], str], aim: t.CharType | t.VarCharType) -> Convert:
+def _fit_length(form: Callable[[Any], str], aim: t.CharType | t.VarCharType) -> Convert:
     length = aim.length
     if isinstance(aim, t.CharType):
         return lambda value: form(value)[:length].ljust(length)
@@ -251,7 +251,7 @@ def _as_moment(value: datetime.datetime, aim: t.DataType, there: ZoneInfo) -> An
     return value.replace(tzinfo=there).astimezone(datetime.UTC) if isinstance(aim, t.LocalZonedTimestampType) else value
 
 
-def _nested(kind: t.DataType, aim: t.DataType, zone: str) -> Convert:
+def _convert_parts(kind: t.DataType, aim: t.DataType, zone: str) -> Convert:
     match kind, aim:
         case t.ArrayType(), t.ArrayType():
             element = _around_null(kind.element_type, aim.element_type, zone)
@@ -275,7 +275,7 @@ def _around_null(kind: t.DataType, aim: t.DataType, zone: str) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _unchanged(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
+def _same_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
     return args, args[0].type
 
 
@@ -296,5 +296,5 @@ def _reads_text(kind: t.DataType, aim: t.DataType) -> bool:
 
 
 def register_all() -> None:
-    register("CAST", _unchanged, _make(False), raises=True, moment=True)
-    register("TRY_CAST", _unchanged, _make(True), moment=True)
+    register("CAST", _same_type, _make(False), raises=True, moment=True)
+    register("TRY_CAST", _same_type, _make(True), moment=True)

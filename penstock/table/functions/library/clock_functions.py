@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ValidationException
-from penstock.table.functions.library.date_patterns import DEFAULT, finest, formatted, parsed
+from penstock.table.functions.library.date_patterns import DEFAULT, finest, format_moment, parse_moment
 from penstock.table.functions.library.fast_texts import fast_text
 from penstock.table.functions.library.parsing import date, timestamp
 from penstock.table.functions.moment import Moment
@@ -44,7 +44,7 @@ _UNREADABLE = -(2**63)
 _TIMESTAMP: Callable[[str], datetime.datetime] = timestamp(6)
 
 
-def zoned(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
+def with_zone(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
     """A kernel that calls a Python function for every row, with the zone of the session first."""
 
     def make(call: Call) -> Kernel:
@@ -67,13 +67,13 @@ def zoned(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
 def _date_format(there: ZoneInfo, value: Any, pattern: str) -> str | None:
     if isinstance(value, str):
         moment = _read(value, None)
-        return None if moment is None else formatted(moment, pattern)
-    return formatted(value if value.tzinfo is None else value.astimezone(there), pattern)
+        return None if moment is None else format_moment(moment, pattern)
+    return format_moment(value if value.tzinfo is None else value.astimezone(there), pattern)
 
 
 def _date_format_kernel(call: Call) -> Kernel:
     """Moments are cut to the unit that the pattern shows, since then many are the same."""
-    slow, pattern = zoned(_date_format)(call), call.args[1]
+    slow, pattern = with_zone(_date_format)(call), call.args[1]
     unit = finest(pattern.value) if isinstance(pattern, Literal) and pattern.value is not None else None
 
     def kernel(rows: int, moment: Moment, value: Value, form: Value) -> Value:
@@ -87,7 +87,7 @@ def _date_format_kernel(call: Call) -> Kernel:
 
 def _to_timestamp_kernel(call: Call) -> Kernel:
     """In whole columns, if the texts have the usual form and no other pattern."""
-    slow = zoned(_to_timestamp)(call)
+    slow = with_zone(_to_timestamp)(call)
     fast = fast_text(_STRING, call.type)
     pattern = call.args[1] if len(call.args) > 1 else None
     usual = pattern is None or (isinstance(pattern, Literal) and pattern.value == DEFAULT)
@@ -103,14 +103,14 @@ def _to_timestamp_kernel(call: Call) -> Kernel:
 
 def _read(text: str, pattern: str | None) -> datetime.datetime | None:
     try:
-        return _TIMESTAMP(text) if pattern is None else parsed(text, pattern)
+        return _TIMESTAMP(text) if pattern is None else parse_moment(text, pattern)
     except (ValueError, KeyError):
         return None if pattern is None else _read(text, None)
 
 
 def _to_date(there: ZoneInfo, text: str, pattern: str | None = None) -> datetime.date | None:
     try:
-        return date(text) if pattern is None else parsed(text, pattern).date()
+        return date(text) if pattern is None else parse_moment(text, pattern).date()
     except (ValueError, KeyError):
         return None
 
@@ -142,7 +142,7 @@ def _ltz_of_number(there: ZoneInfo, number: Any, precision: int = 3) -> datetime
 
 def _ltz_kernel(call: Call) -> Kernel:
     """Whole numbers become moments as a column; texts row by row."""
-    slow = zoned(_ltz)(call)
+    slow = with_zone(_ltz)(call)
     if not isinstance(call.args[0].type, t.IntegralType):
         return slow
 
@@ -161,12 +161,12 @@ def _ltz(there: ZoneInfo, value: Any, *others: Any) -> Any:
 
 
 def _from_unixtime(there: ZoneInfo, seconds: int, pattern: str = DEFAULT) -> str:
-    return formatted((_EPOCH + datetime.timedelta(seconds=seconds)).astimezone(there), pattern)
+    return format_moment((_EPOCH + datetime.timedelta(seconds=seconds)).astimezone(there), pattern)
 
 
 def _unix_timestamp(there: ZoneInfo, text: str, pattern: str = DEFAULT) -> int:
     try:
-        found = parsed(text, pattern)
+        found = parse_moment(text, pattern)
     except (ValueError, KeyError):
         return _UNREADABLE
     aware = found.replace(tzinfo=there) if found.tzinfo is None else found
@@ -177,7 +177,7 @@ def _convert_tz(there: ZoneInfo, text: str, old: str, new: str) -> str | None:
     found = _read(text, DEFAULT)
     if found is None:
         return None
-    return formatted(found.replace(tzinfo=_zone(old)).astimezone(_zone(new)), DEFAULT)
+    return format_moment(found.replace(tzinfo=_zone(old)).astimezone(_zone(new)), DEFAULT)
 
 
 def _zone(name: str) -> datetime.tzinfo:
@@ -241,7 +241,7 @@ def _nothing(result: t.DataType) -> Infer:
     return signature(result=result, nulls=False)
 
 
-def _declared_only(call: Call) -> Kernel:
+def _refuse_evaluation(call: Call) -> Kernel:
     raise ValidationException(
         f"{call.function}() says in a WATERMARK that the watermarks of the source are taken, and has no value by itself"
     )
@@ -257,14 +257,14 @@ _FORMATTED: Check = ("TIMESTAMP or text", lambda kind: isinstance(kind, (*TIMEST
 def register_all() -> None:
     register("DATE_FORMAT", signature(_FORMATTED, TEXT, result=_STRING, nulls=True), _date_format_kernel, moment=True)
     register(
-        "TO_DATE", signature(TEXT, TEXT, result=t.DateType(), optional=1, nulls=True), zoned(_to_date), moment=True
+        "TO_DATE", signature(TEXT, TEXT, result=t.DateType(), optional=1, nulls=True), with_zone(_to_date), moment=True
     )
     moment = signature(TEXT, TEXT, result=t.TimestampType(3), optional=1, nulls=True)
     register("TO_TIMESTAMP", moment, _to_timestamp_kernel, moment=True)
     register("TO_TIMESTAMP_LTZ", _ltz_types, _ltz_kernel, moment=True, raises=True)
     text = signature(INTEGER, TEXT, result=_STRING, optional=1, nulls=True)
-    register("FROM_UNIXTIME", text, zoned(_from_unixtime), moment=True, deterministic=False)
-    register("CONVERT_TZ", signature(TEXT, TEXT, TEXT, result=_STRING, nulls=True), zoned(_convert_tz), moment=True)
+    register("FROM_UNIXTIME", text, with_zone(_from_unixtime), moment=True, deterministic=False)
+    register("CONVERT_TZ", signature(TEXT, TEXT, TEXT, result=_STRING, nulls=True), with_zone(_convert_tz), moment=True)
     unix = either(_nothing(_BIGINT), signature(TEXT, TEXT, result=_BIGINT, optional=1))
     register("UNIX_TIMESTAMP", unix, _unix, moment=True, deterministic=False)
     now = {"moment": True, "deterministic": False}
@@ -274,9 +274,9 @@ def register_all() -> None:
     zone = t.LocalZonedTimestampType(3)
     register("CURRENT_TIMESTAMP|NOW|CURRENT_ROW_TIMESTAMP|PROCTIME", _nothing(zone), _now(zone), **now)
     register("CURRENT_WATERMARK", _watermark_type, _current_watermark, **now)
-    register("SOURCE_WATERMARK", _nothing(zone), _declared_only, **now)
+    register("SOURCE_WATERMARK", _nothing(zone), _refuse_evaluation, **now)
     register("CURRENT_DATABASE", _nothing(_STRING), lambda call: _database, **now)
 
 
 def _unix(call: Call) -> Kernel:
-    return zoned(_unix_timestamp)(call) if call.args else _now(_BIGINT)(call)
+    return with_zone(_unix_timestamp)(call) if call.args else _now(_BIGINT)(call)

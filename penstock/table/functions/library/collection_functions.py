@@ -14,7 +14,7 @@ from penstock.table.functions.typing.result_types import (
     MAP,
     TEXT,
     alike,
-    brought_to,
+    coerce,
     fits,
     same_as,
     signature,
@@ -41,14 +41,14 @@ def _with_element(result: t.DataType | None, value_counts: bool = True) -> Infer
             raise Unfit(f"(an array, a value that can be one of its elements, {inner.summary()})")
         element = inner._as_nullable(inner._nullable or value.type._nullable)
         kind = t.ArrayType(element, array.type._nullable)
-        fitted = brought_to(array, kind), brought_to(value, element)
+        fitted = coerce(array, kind), coerce(value, element)
         has_null = array.type._nullable or (value_counts and value.type._nullable)
         return fitted, (kind if result is None else result)._as_nullable(has_null)
 
     return infer
 
 
-def _kept_element(args: tuple[Rex, ...]) -> Inferred:
+def _same_element(args: tuple[Rex, ...]) -> Inferred:
     """The array keeps its type: the value is only looked for."""
     fitted, kind = _with_element(None)(args)
     assert isinstance(args[0].type, t.ArrayType)
@@ -144,7 +144,7 @@ def _slice(values: list[Any], start: int, end: int | None = None) -> list[Any]:
     return values[max(first, 0) : last]
 
 
-def _sorted(values: list[Any], ascending: bool = True, nulls_first: bool | None = None) -> list[Any]:
+def _sort(values: list[Any], ascending: bool = True, nulls_first: bool | None = None) -> list[Any]:
     known = sorted((value for value in values if value is not None), reverse=not ascending)
     missing = [None] * (len(values) - len(known))
     first = ascending if nulls_first is None else nulls_first
@@ -152,11 +152,11 @@ def _sorted(values: list[Any], ascending: bool = True, nulls_first: bool | None 
 
 
 def _extreme(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    def found(values: list[Any]) -> Any:
+    def extreme(values: list[Any]) -> Any:
         known = [value for value in values if value is not None]
         return pick(known) if known else None
 
-    return found
+    return extreme
 
 
 def _join(values: list[Any], delimiter: str, missing: str | None = None) -> str:
@@ -180,12 +180,12 @@ def register_all() -> None:
     register("ARRAY_CONTAINS", _with_element(t.BooleanType(), False), rowwise(_contains, nulls=True))
     register("ARRAY_POSITION", _with_element(t.IntType()), rowwise(_position, nulls=True))
     removed = _around_null(lambda values, value: [one for one in values if one != value])
-    register("ARRAY_REMOVE", _kept_element, rowwise(removed, nulls=True))
+    register("ARRAY_REMOVE", _same_element, rowwise(removed, nulls=True))
     same = signature(ARRAY, result=same_as(0))
     register("ARRAY_DISTINCT", same, rowwise(_first))
     register("ARRAY_REVERSE", same, rowwise(lambda values: values[::-1]))
     register("ARRAY_SLICE", signature(ARRAY, INTEGER, INTEGER, result=same_as(0), optional=1), rowwise(_slice))
-    register("ARRAY_SORT", signature(ARRAY, BOOLEAN, BOOLEAN, result=same_as(0), optional=2), rowwise(_sorted))
+    register("ARRAY_SORT", signature(ARRAY, BOOLEAN, BOOLEAN, result=same_as(0), optional=2), rowwise(_sort))
     register("ARRAY_UNION", _arrays(2, 2), rowwise(_union))
     register("ARRAY_CONCAT", _arrays(1), rowwise(lambda *arrays: [value for array in arrays for value in array]))
     register("ARRAY_EXCEPT", _arrays(2, 2), rowwise(_except))
@@ -198,8 +198,8 @@ def register_all() -> None:
     register("MAP_KEYS", signature(MAP, result=_keys_of), rowwise(list))
     register("MAP_VALUES", signature(MAP, result=_values_of), rowwise(lambda values: list(values.values())))
     register("MAP_ENTRIES", signature(MAP, result=_entries_of), rowwise(lambda values: list(values.items())))
-    register("MAP_UNION", _maps, rowwise(_merged))
+    register("MAP_UNION", _maps, rowwise(_merge))
 
 
-def _merged(*maps: dict[Any, Any]) -> dict[Any, Any]:
+def _merge(*maps: dict[Any, Any]) -> dict[Any, Any]:
     return {key: value for one in maps for key, value in one.items()}

@@ -27,7 +27,7 @@ INT = t.IntType()
 
 
 # --- concatenation ---
-def _joined(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
+def _concatenation_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
     """|| adds the lengths."""
     kinds = [arg.type for arg in args]
     for family, fixed, free in ((TEXTS, t.CharType, t.VarCharType), (BYTES, t.BinaryType, t.VarBinaryType)):
@@ -118,7 +118,7 @@ def _trim_kernel(call: Call) -> Kernel:
     return rowwise(_trim)(call)
 
 
-def _stripped(left: bool, right: bool) -> Callable[..., str]:
+def _stripper(left: bool, right: bool) -> Callable[..., str]:
     def strip(text: str, chars: str = " ") -> str:
         text = text.lstrip(chars) if left else text
         return text.rstrip(chars) if right else text
@@ -132,7 +132,7 @@ def _of_side(kinds: Sequence[t.DataType]) -> t.DataType:
 
 def register_all() -> None:
     same = signature(TEXT, result=same_as(0))
-    register("||", _joined, _concatenate)
+    register("||", _concatenation_type, _concatenate)
     register("CONCAT", signature(TEXT, result=STRING, more=TEXT), _concatenate)
     register("CONCAT_WS", signature(TEXT, result=STRING, more=TEXT), rowwise(_with_separator, nulls=True))
     register("UPPER", same, arrow(pc.utf8_upper))
@@ -147,9 +147,9 @@ def register_all() -> None:
     register("REPLACE", three, rowwise(lambda text, old, new: text.replace(old, new)))
     register("TRIM", signature(WORD, TEXT, TEXT, result=_of_side), _trim_kernel)
     side = signature(TEXT, TEXT, result=texts_of(0), optional=1)
-    register("LTRIM", side, rowwise(_stripped(True, False)))
-    register("RTRIM", side, rowwise(_stripped(False, True)))
-    register("BTRIM", signature(TEXT, TEXT, result=STRING, optional=1), rowwise(_stripped(True, True)))
+    register("LTRIM", side, rowwise(_stripper(True, False)))
+    register("RTRIM", side, rowwise(_stripper(False, True)))
+    register("BTRIM", signature(TEXT, TEXT, result=STRING, optional=1), rowwise(_stripper(True, True)))
     padded = signature(TEXT, INTEGER, TEXT, result=STRING)
     register("LPAD", padded, rowwise(lambda text, size, pad: _pad(text, size, pad, True)))
     register("RPAD", padded, rowwise(lambda text, size, pad: _pad(text, size, pad, False)))

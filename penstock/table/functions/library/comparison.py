@@ -27,7 +27,7 @@ from penstock.table.functions.typing.result_types import (
     ANY,
     BOOLEAN,
     alike,
-    brought_to,
+    coerce,
     fits,
     is_null,
     same_as,
@@ -65,10 +65,10 @@ def _against_text(args: tuple[Rex, ...], aims: list[DataType], equality: bool) -
         raise Unfit("values of one type: numbers are not compared with texts without a CAST")
     if isinstance(aim, t.BooleanType):
         aim = t.DataTypes.STRING()
-    return tuple(brought_to(arg, aim) for arg in args)
+    return tuple(coerce(arg, aim) for arg in args)
 
 
-def _compared(equality: bool) -> Infer:
+def _comparison_type(equality: bool) -> Infer:
     def infer(args: tuple[Rex, ...]) -> Inferred:
         if len(args) != 2:
             raise Unfit("two values")
@@ -195,7 +195,7 @@ def _ifnull(args: tuple[Rex, ...]) -> Rex:
         raise ValidationException(
             f"IFNULL cannot be applied to ({first.type.as_sql()}, {second.type.as_sql()}): it takes values of one type"
         )
-    fitted = brought_to(first, aim), brought_to(second, aim)
+    fitted = coerce(first, aim), coerce(second, aim)
     return Call(aim._as_nullable(second.type._nullable), "COALESCE", fitted)
 
 
@@ -211,7 +211,7 @@ def _case(args: tuple[Rex, ...]) -> Inferred:
     if aim is None:
         raise Unfit(f"values of one type, not {', '.join(value.type.summary() for value in values)}")
     fitted = [
-        brought_to(arg, aim if index % 2 or index == len(args) - 1 else BooleanType()) for index, arg in enumerate(args)
+        coerce(arg, aim if index % 2 or index == len(args) - 1 else BooleanType()) for index, arg in enumerate(args)
     ]
     return tuple(fitted), aim
 
@@ -241,7 +241,7 @@ def _greatest(compute: Kernel, pick: Callable[..., Any]) -> Callable[[Call], Ker
 def _logical(args: tuple[Rex, ...]) -> Inferred:
     if len(args) < 2 or not all(fits(arg, BOOLEAN) for arg in args):
         raise Unfit("(BOOLEAN, BOOLEAN)")
-    fitted = tuple(brought_to(arg, BooleanType()) if is_null(arg) else arg for arg in args)
+    fitted = tuple(coerce(arg, BooleanType()) if is_null(arg) else arg for arg in args)
     return fitted, BooleanType(nullable([arg.type for arg in args]))
 
 
@@ -250,12 +250,12 @@ def _never(call: Call) -> Kernel:
 
 
 def register_all() -> None:
-    register("=", _compared(True), _comparison(pc.equal, operator.eq))
-    register("<>|!=", _compared(True), _comparison(pc.not_equal, operator.ne))
-    register("<", _compared(False), _comparison(pc.less, operator.lt))
-    register("<=", _compared(False), _comparison(pc.less_equal, operator.le))
-    register(">", _compared(False), _comparison(pc.greater, operator.gt))
-    register(">=", _compared(False), _comparison(pc.greater_equal, operator.ge))
+    register("=", _comparison_type(True), _comparison(pc.equal, operator.eq))
+    register("<>|!=", _comparison_type(True), _comparison(pc.not_equal, operator.ne))
+    register("<", _comparison_type(False), _comparison(pc.less, operator.lt))
+    register("<=", _comparison_type(False), _comparison(pc.less_equal, operator.le))
+    register(">", _comparison_type(False), _comparison(pc.greater, operator.gt))
+    register(">=", _comparison_type(False), _comparison(pc.greater_equal, operator.ge))
     register("IS DISTINCT FROM", _any_two, _distinct)
     register("IS NOT DISTINCT FROM", _any_two, _not_distinct)
     one = signature(ANY, result=BooleanType(), nulls=False)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.typing.coercion import INTEGERS, common_type
 from penstock.table.functions.typing.registry import Kernel, Unfit, Value, register, rowwise
-from penstock.table.functions.typing.result_types import ANY, ARRAY, alike, brought_to, either, signature
+from penstock.table.functions.typing.result_types import ANY, ARRAY, alike, coerce, either, signature
 from penstock.table.logical.rex import Call, Literal, Rex
 from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import arrow_type
@@ -65,7 +65,7 @@ def _map_from_arrays(args: tuple[Rex, ...]) -> Inferred:
     return args, t.MapType(keys.element_type, values.element_type, kind._nullable)
 
 
-def _zipped(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+def _zip(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys do not suit {len(values)} values")
     return dict(zip(keys, values, strict=True))
@@ -102,15 +102,15 @@ def _item(args: tuple[Rex, ...]) -> Inferred:
         case t.ArrayType() if isinstance(key.type, (*INTEGERS, t.DecimalType)):
             if isinstance(key, Literal) and key.value is not None and key.value < 1:
                 raise Unfit("an index that starts at 1")
-            return (whole, brought_to(key, t.IntType())), whole.type.element_type.nullable()
+            return (whole, coerce(key, t.IntType())), whole.type.element_type.nullable()
         case t.MapType() if common_type([whole.type.key_type, key.type]) is not None:
-            return (whole, brought_to(key, whole.type.key_type)), whole.type.value_type.nullable()
+            return (whole, coerce(key, whole.type.key_type)), whole.type.value_type.nullable()
         case t.RowType() if isinstance(key, Literal):
-            return _named_field(whole, key)
+            return _field_by_name(whole, key)
     raise Unfit("(an array, a whole number) or (a map, a key)")
 
 
-def _named_field(whole: Rex, key: Literal) -> Inferred:
+def _field_by_name(whole: Rex, key: Literal) -> Inferred:
     assert isinstance(whole.type, t.RowType)
     names = whole.type.field_names()
     index = names.index(key.value) if key.value in names else key.value - 1 if isinstance(key.value, int) else -1
@@ -179,7 +179,7 @@ def register_all() -> None:
     register("ROW", _row, _row_kernel, moment=True)
     register("ARRAY", _array, rowwise(lambda *values: list(values), nulls=True))
     register("MAP", _map, rowwise(_pairs, nulls=True))
-    register("MAP_FROM_ARRAYS", _map_from_arrays, rowwise(_zipped), raises=True)
+    register("MAP_FROM_ARRAYS", _map_from_arrays, rowwise(_zip), raises=True)
     register("FIELD", _field, _field_kernel)
     register("ITEM|AT", _item, _item_kernel)
     register("ELEMENT", _element, rowwise(_sole), raises=True)

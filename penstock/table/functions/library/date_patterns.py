@@ -72,12 +72,12 @@ def finest(pattern: str) -> str | None:
 
 
 # --- formatting ---
-def formatted(value: datetime.datetime, pattern: str) -> str:
+def format_moment(value: datetime.datetime, pattern: str) -> str:
     """A moment as a pattern says."""
-    return "".join(_shown(value, part) for part in parts(pattern))
+    return "".join(_format_part(value, part) for part in parts(pattern))
 
 
-def _shown(value: datetime.datetime, part: Part) -> str:
+def _format_part(value: datetime.datetime, part: Part) -> str:
     if not part.letter:
         return part.text
     show = _FORMATS.get(part.letter)
@@ -86,7 +86,7 @@ def _shown(value: datetime.datetime, part: Part) -> str:
     return show(value, part.width)
 
 
-def _padded(number: Callable[[datetime.datetime], int]) -> Callable[[datetime.datetime, int], str]:
+def _pad_number(number: Callable[[datetime.datetime], int]) -> Callable[[datetime.datetime, int], str]:
     return lambda value, width: str(number(value)).zfill(width)
 
 
@@ -138,25 +138,25 @@ _FORMATS: dict[str, Callable[[datetime.datetime, int], str]] = {
     "u": _year,
     "M": _month,
     "L": _month,
-    "d": _padded(lambda value: value.day),
-    "D": _padded(lambda value: value.timetuple().tm_yday),
+    "d": _pad_number(lambda value: value.day),
+    "D": _pad_number(lambda value: value.timetuple().tm_yday),
     "E": _weekday,
     "e": _local_weekday,
     "c": _local_weekday,
     "Q": _quarter,
     "q": _quarter,
-    "w": _padded(_week),
+    "w": _pad_number(_week),
     "a": lambda value, width: "AM" if value.hour < 12 else "PM",
-    "H": _padded(lambda value: value.hour),
-    "k": _padded(lambda value: value.hour or 24),
-    "h": _padded(lambda value: value.hour % 12 or 12),
-    "K": _padded(lambda value: value.hour % 12),
-    "m": _padded(lambda value: value.minute),
-    "s": _padded(lambda value: value.second),
+    "H": _pad_number(lambda value: value.hour),
+    "k": _pad_number(lambda value: value.hour or 24),
+    "h": _pad_number(lambda value: value.hour % 12 or 12),
+    "K": _pad_number(lambda value: value.hour % 12),
+    "m": _pad_number(lambda value: value.minute),
+    "s": _pad_number(lambda value: value.second),
     "S": _fraction,
-    "n": _padded(lambda value: value.microsecond * 1000),
-    "A": _padded(lambda value: _nano_of_day(value) // 1_000_000),
-    "N": _padded(_nano_of_day),
+    "n": _pad_number(lambda value: value.microsecond * 1000),
+    "A": _pad_number(lambda value: _nano_of_day(value) // 1_000_000),
+    "N": _pad_number(_nano_of_day),
     "G": lambda value, width: "AD",
 }
 
@@ -172,12 +172,12 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
             regex.append(re.escape(part.text))
             continue
         follows = index + 1 < len(found) and bool(found[index + 1].letter)
-        regex.append(f"({_expected(part, follows)})")
+        regex.append(f"({_regex_of(part, follows)})")
         letters.append(part.letter + ("t" if part.letter in "ML" and part.width >= 3 else ""))
     return re.compile("".join(regex), re.IGNORECASE), tuple(letters)
 
 
-def _expected(part: Part, follows: bool) -> str:
+def _regex_of(part: Part, follows: bool) -> str:
     letter, width = part.letter, part.width
     if letter in "yu":
         return r"\d{2}" if width == 2 else rf"\d{{{width}}}" if follows else rf"\d{{{min(width, 4)},9}}"
@@ -199,16 +199,16 @@ def pattern_text(part: Part) -> str:
     return part.letter * part.width or part.text
 
 
-def parsed(text: str, pattern: str) -> datetime.datetime:
+def parse_moment(text: str, pattern: str) -> datetime.datetime:
     """The moment that a text says; aware if the pattern has a zone. ValueError if it says none."""
     regex, letters = _reader(pattern)
     found = regex.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} does not suit the pattern {pattern}")
-    return _assembled(dict(zip(letters, found.groups(), strict=True)))
+    return _assemble(dict(zip(letters, found.groups(), strict=True)))
 
 
-def _assembled(fields: dict[str, str]) -> datetime.datetime:
+def _assemble(fields: dict[str, str]) -> datetime.datetime:
     year = fields.get("y") or fields.get("u") or "1970"
     number = int(year) + 2000 if len(year) == 2 else int(year)
     month = _month_number(fields)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.table.functions.library.unscaled import half_up, numbers_of, of_unscaled, unscaled
+from penstock.table.functions.library.unscaled import half_up, numbers_of, of_unscaled, unscale
 from penstock.table.functions.typing.registry import DivisionByZero, Kernel, Value, rowwise
 from penstock.table.logical.rex import Call
 from penstock.table.types import data_types as t
@@ -19,7 +19,7 @@ WIDE = Context(prec=160, rounding=ROUND_HALF_UP)
 """Exact for sums and products of the longest decimals."""
 
 
-def fitted(value: Decimal, precision: int, scale: int) -> Decimal | None:
+def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal | None:
     """A number with `scale` digits after the point; NULL if the type cannot hold it."""
     try:
         rounded = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
@@ -30,7 +30,7 @@ def fitted(value: Decimal, precision: int, scale: int) -> Decimal | None:
 
 def into(kind: t.DecimalType) -> Callable[[Decimal], Decimal | None]:
     precision, scale = kind.precision, kind.scale
-    return lambda value: fitted(value, precision, scale)
+    return lambda value: fit_decimal(value, precision, scale)
 
 
 def decimal_rows(compute: Callable[..., Decimal]) -> Callable[[Call], Kernel]:
@@ -48,7 +48,7 @@ def _number(value: Any) -> Any:
     return Decimal(value) if isinstance(value, int) else value
 
 
-def rescaled(column: Value, kind: t.DecimalType) -> Value:
+def rescale(column: Value, kind: t.DecimalType) -> Value:
     """A column of decimals or whole numbers as another DECIMAL: rounded half up, NULL where it does not fit."""
     source, aim = column.type, pa.decimal128(kind.precision, kind.scale)
     if source == aim:
@@ -57,13 +57,13 @@ def rescaled(column: Value, kind: t.DecimalType) -> Value:
     if widens and kind.precision - kind.scale >= source.precision - source.scale:
         return column.cast(aim)
     if isinstance(column, pa.Scalar):
-        return rescaled(pa.array([column.as_py()], source), kind)[0]
+        return rescale(pa.array([column.as_py()], source), kind)[0]
     if pa.types.is_integer(source):
         return of_unscaled([None if one is None else one * 10**kind.scale for one in column.to_pylist()], aim)
-    return of_unscaled([_scaled(one, source.scale, kind.scale) for one in unscaled(column)], aim)
+    return of_unscaled([_scale(one, source.scale, kind.scale) for one in unscale(column)], aim)
 
 
-def _scaled(number: int | None, scale: int, aim: int) -> int | None:
+def _scale(number: int | None, scale: int, aim: int) -> int | None:
     if number is None:
         return None
     return number * 10 ** (aim - scale) if aim >= scale else half_up(number, 10 ** (scale - aim))
@@ -101,7 +101,7 @@ def _by_numbers(
     def kernel(one: Value, other: Value) -> Value:
         pairs = _pairs(one, other)
         exactly = [None if a is None or b is None else compute(a * raised[0], b * raised[1]) for a, b in pairs]
-        return of_unscaled([_scaled(number, scale, aim.scale) for number in exactly], aim)
+        return of_unscaled([_scale(number, scale, aim.scale) for number in exactly], aim)
 
     return kernel
 
@@ -116,14 +116,14 @@ def quotient(call: Call) -> Kernel:
     shift = call.type.scale + right.scale - left.scale
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
 
-    def divided(one: int | None, other: int | None) -> int | None:
+    def divide(one: int | None, other: int | None) -> int | None:
         if one is None or other is None:
             return None
         if not other:
             raise DivisionByZero(f"/: division of {Decimal(one).scaleb(-left.scale, WIDE)} by zero")
         return half_up(one * up, other * down)
 
-    return lambda one, other: of_unscaled([divided(a, b) for a, b in _pairs(one, other)], aim)
+    return lambda one, other: of_unscaled([divide(a, b) for a, b in _pairs(one, other)], aim)
 
 
 def _pairs(one: Value, other: Value) -> Iterator[tuple[int | None, int | None]]:

@@ -26,7 +26,7 @@ def _unit(args: tuple[Rex, ...]) -> str:
     return str(first.value).upper()
 
 
-def _checked(args: tuple[Rex, ...], result: t.DataType, *more: str) -> Inferred:
+def _check(args: tuple[Rex, ...], result: t.DataType, *more: str) -> Inferred:
     fitted, kind = signature(WORD, MOMENT, MOMENT, result=result)(args)
     if _unit(fitted) not in (*MONTHS, *MILLIS, *more):
         raise Unfit(f"a unit of time: {', '.join([*MONTHS, *MILLIS])}")
@@ -34,7 +34,7 @@ def _checked(args: tuple[Rex, ...], result: t.DataType, *more: str) -> Inferred:
 
 
 def _count_types(args: tuple[Rex, ...]) -> Inferred:
-    return _checked(args, t.IntType(), "MICROSECOND")
+    return _check(args, t.IntType(), "MICROSECOND")
 
 
 def _count(call: Call) -> Kernel:
@@ -44,14 +44,14 @@ def _count(call: Call) -> Kernel:
 
     def kernel(rows: int, moment: Moment, word: str, first: Value, second: Value) -> Value:
         missing, passed = _between(first, second, rows, moment, unit in MONTHS)
-        return _filled(missing, np.sign(passed) * (np.abs(passed) // size), pa.int32())
+        return _fill(missing, np.sign(passed) * (np.abs(passed) // size), pa.int32())
 
     return kernel
 
 
 def _interval_types(args: tuple[Rex, ...]) -> Inferred:
     months = len(args) == 3 and _unit(args) in MONTHS
-    return _checked(args, t.YearMonthIntervalType() if months else t.DayTimeIntervalType())
+    return _check(args, t.YearMonthIntervalType() if months else t.DayTimeIntervalType())
 
 
 def _interval(call: Call) -> Kernel:
@@ -61,7 +61,7 @@ def _interval(call: Call) -> Kernel:
 
     def kernel(rows: int, moment: Moment, word: str, first: Value, second: Value) -> Value:
         missing, passed = _between(second, first, rows, moment, months)
-        return _filled(missing, passed // size, form)
+        return _fill(missing, passed // size, form)
 
     return kernel
 
@@ -83,7 +83,7 @@ def _months(start: Any, end: Any) -> Any:
     return np.where(backward, -months, months)
 
 
-def _filled(missing: Value, numbers: Any, form: pa.DataType) -> Value:
+def _fill(missing: Value, numbers: Any, form: pa.DataType) -> Value:
     whole = pa.array(numbers, pa.int64())
     narrow = whole.cast(pa.int32(), safe=False) if form == pa.int32() else whole.cast(form)
     return pc.if_else(missing, pa.scalar(None, form), narrow)

@@ -41,7 +41,7 @@ def _from_text(aim: t.DataType) -> Fast | None:
         case t.DateType():
             return _reading(_DATE, pa.date32(), lambda found: found)
         case t.TimestampType():
-            return _reading(_TIMESTAMP, pa.timestamp("us"), lambda found: floored(found, aim.precision))
+            return _reading(_TIMESTAMP, pa.timestamp("us"), lambda found: floor_seconds(found, aim.precision))
     return None
 
 
@@ -65,7 +65,7 @@ def _in_range(numbers: pa.Array, aim: t.IntegralType) -> pa.Array | None:
         return None
 
 
-def floored(column: pa.Array, precision: int) -> pa.Array:
+def floor_seconds(column: pa.Array, precision: int) -> pa.Array:
     """Timestamps without the digits of a second that they do not have."""
     if precision >= 6:
         return column

@@ -28,7 +28,7 @@ from penstock.table.functions.typing.registry import (
     register,
     rowwise,
 )
-from penstock.table.functions.typing.result_types import ANY, TEXT, WORD, brought_to, fits, signature
+from penstock.table.functions.typing.result_types import ANY, TEXT, WORD, coerce, fits, signature
 from penstock.table.logical.rex import Call, Literal, Rex
 from penstock.table.types import data_types as t
 
@@ -104,7 +104,7 @@ def _value_types(args: tuple[Rex, ...]) -> Inferred:
     kind = (behaviour.returning or _STRING).nullable()
     fitted = list(args)
     for index in behaviour.defaults.values():
-        fitted[index] = brought_to(args[index], kind)
+        fitted[index] = coerce(args[index], kind)
     return tuple(fitted), kind
 
 
@@ -140,7 +140,7 @@ def _reader(read: Callable[[Call], Callable[..., Any]]) -> Callable[[Call], Kern
     return make
 
 
-def _found(text: str, where: str) -> tuple[bool, Any]:
+def _find(text: str, where: str) -> tuple[bool, Any]:
     """Whether the path is strict, and what it finds; None if a lax one finds nothing. PathError is for strict ones."""
     steps = path(where)
     try:
@@ -154,7 +154,7 @@ def _found(text: str, where: str) -> tuple[bool, Any]:
 
 def _json_value(call: Call) -> Callable[..., Any]:
     behaviour = Behaviour(call.args)
-    returned = _returned(call.type)
+    returned = _conversion(call.type)
 
     def otherwise(occasion: str, values: Sequence[Any], problem: str) -> Any:
         word = behaviour.on[occasion]
@@ -164,7 +164,7 @@ def _json_value(call: Call) -> Callable[..., Any]:
 
     def read(*values: Any) -> Any:
         try:
-            strict, value = _found(values[0], values[1])
+            strict, value = _find(values[0], values[1])
             if not strict and (value is None or not _is_scalar(value)):
                 return otherwise("ON EMPTY", values, "nothing is there")
             if value is None or not _is_scalar(value):
@@ -176,7 +176,7 @@ def _json_value(call: Call) -> Callable[..., Any]:
     return read
 
 
-def _returned(kind: t.DataType) -> Callable[[Any], Any]:
+def _conversion(kind: t.DataType) -> Callable[[Any], Any]:
     if isinstance(kind, TEXTS):
         return _plain_text
     convert = conversion(_STRING, kind)
@@ -199,7 +199,7 @@ def _plain_text(value: Any) -> str:
 def _json_query(call: Call) -> Callable[..., Any]:
     behaviour = Behaviour(call.args)
     fixed: dict[str, Any] = {"NULL": None, "EMPTY ARRAY": [], "EMPTY OBJECT": {}, "EMPTY": []}
-    give = _array_of_texts if isinstance(call.type, t.ArrayType) else dumped
+    give = _array_of_texts if isinstance(call.type, t.ArrayType) else dump_json
 
     def otherwise(occasion: str, values: Sequence[Any], problem: str) -> Any:
         word = behaviour.on[occasion]
@@ -210,11 +210,11 @@ def _json_query(call: Call) -> Callable[..., Any]:
 
     def read(*values: Any) -> Any:
         try:
-            strict, value = _found(values[0], values[1])
+            strict, value = _find(values[0], values[1])
         except ValueError as error:
             return otherwise("ON ERROR", values, str(error))
         if value is not None:
-            value = _wrapped(value, behaviour.wrapper)
+            value = _wrap(value, behaviour.wrapper)
         if not strict and (value is None or _is_scalar(value)):
             return otherwise("ON EMPTY", values, "nothing is there")
         if value is None or _is_scalar(value):
@@ -224,7 +224,7 @@ def _json_query(call: Call) -> Callable[..., Any]:
     return read
 
 
-def _wrapped(value: Any, wrapper: str) -> Any:
+def _wrap(value: Any, wrapper: str) -> Any:
     if wrapper == "WITH UNCONDITIONAL WRAPPER" or (wrapper == "WITH CONDITIONAL WRAPPER" and _is_scalar(value)):
         return [value]
     if wrapper == "WITH CONDITIONAL WRAPPER" and isinstance(value, dict):
@@ -235,7 +235,7 @@ def _wrapped(value: Any, wrapper: str) -> Any:
 def _array_of_texts(value: Any) -> list[str | None] | None:
     if not isinstance(value, list):
         return None
-    return [None if one is None else _plain_text(one) if _is_scalar(one) else dumped(one) for one in value]
+    return [None if one is None else _plain_text(one) if _is_scalar(one) else dump_json(one) for one in value]
 
 
 def _json_exists(call: Call) -> Callable[..., Any]:
@@ -243,7 +243,7 @@ def _json_exists(call: Call) -> Callable[..., Any]:
 
     def read(*values: Any) -> bool | None:
         try:
-            _, value = _found(values[0], values[1])
+            _, value = _find(values[0], values[1])
         except ValueError as error:
             if on_error == "ERROR":
                 raise BadValue(f"JSON_EXISTS({values[0]!r}, {values[1]!r}) failed: {error}") from None
@@ -271,14 +271,14 @@ def _is_json(text: str | None, kind: str = "VALUE") -> bool:
 
 
 # --- making JSON ---
-def dumped(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """A value that was read from JSON as JSON, without blanks, members in the order of their names."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(key)}:{dumped(value[key])}" for key in sorted(value)) + "}"
+        return "{" + ",".join(f"{_quote(key)}:{dump_json(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(dumped, value)) + "]"
+        return "[" + ",".join(map(dump_json, value)) + "]"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     return "null" if value is None else _plain_text(value)
 
 
@@ -288,7 +288,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 _SPECIAL = re.compile(r'["\\\x00-\x1f]')
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + _SPECIAL.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}", text) + '"'
 
 
@@ -296,7 +296,7 @@ def writer(kind: t.DataType) -> Callable[[Any], str]:
     """The function that writes values of a type as JSON."""
     match kind:
         case t.CharType() | t.VarCharType():
-            return _quoted
+            return _quote
         case t.BooleanType():
             return lambda value: "true" if value else "false"
         case t.IntegralType():
@@ -306,7 +306,7 @@ def writer(kind: t.DataType) -> Callable[[Any], str]:
         case t.DecimalType():
             return lambda value: format(value, "f")
         case t.BinaryType() | t.VarBinaryType():
-            return lambda value: _quoted(base64.b64encode(value).decode())
+            return lambda value: _quote(base64.b64encode(value).decode())
         case t.ArrayType():
             element = _or_null(kind.element_type)
             return lambda value: "[" + ",".join(map(element, value)) + "]"
@@ -318,17 +318,17 @@ def writer(kind: t.DataType) -> Callable[[Any], str]:
             return lambda value: _object((name, part(one)) for name, part, one in zip(names, parts, value, strict=True))
         case t.TimestampType():
             form = text_form(kind)
-            return lambda value: _quoted(form(value).replace(" ", "T"))
+            return lambda value: _quote(form(value).replace(" ", "T"))
     return _as_text(kind)
 
 
 def _number(value: float) -> str:
-    return str(Decimal(double_text(value))) if math.isfinite(value) else _quoted(double_text(value))
+    return str(Decimal(double_text(value))) if math.isfinite(value) else _quote(double_text(value))
 
 
 def _as_text(kind: t.DataType) -> Callable[[Any], str]:
     form = text_form(kind)
-    return lambda value: _quoted(form(value))
+    return lambda value: _quote(form(value))
 
 
 def _or_null(kind: t.DataType) -> Callable[[Any], str]:
@@ -338,14 +338,14 @@ def _or_null(kind: t.DataType) -> Callable[[Any], str]:
 
 def json_member(key: str, value: str) -> str:
     """A member of an object, of a value that is JSON already."""
-    return f"{_quoted(key)}:{value}"
+    return f"{_quote(key)}:{value}"
 
 
 def _object(members: Any) -> str:
     return "{" + ",".join(json_member(key, value) for key, value in members) + "}"
 
 
-def _marked(args: tuple[Rex, ...]) -> tuple[Rex, ...]:
+def _mark(args: tuple[Rex, ...]) -> tuple[Rex, ...]:
     """The arguments, with a mark around what is JSON already; it must outlive the folding of constants."""
     return tuple(Call(arg.type, "JSON AS IT IS", (arg,)) if _makes_json(arg) else arg for arg in args)
 
@@ -367,14 +367,14 @@ def _object_types(args: tuple[Rex, ...]) -> Inferred:
     values = [arg for arg in args if not _is_word(arg)]
     if len(values) % 2 or not all(fits(key, TEXT) for key in values[::2]):
         raise Unfit("(a text, a value, ...)")
-    return _marked(args), t.VarCharType(t.LONGEST, False)
+    return _mark(args), t.VarCharType(t.LONGEST, False)
 
 
 def _array_types(args: tuple[Rex, ...]) -> Inferred:
-    return _marked(args), t.VarCharType(t.LONGEST, False)
+    return _mark(args), t.VarCharType(t.LONGEST, False)
 
 
-def _made(build: Callable[[Call, bool], Callable[[Sequence[Any]], str]]) -> Callable[[Call], Kernel]:
+def _constructor(build: Callable[[Call, bool], Callable[[Sequence[Any]], str]]) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
         absent = any(_value_of(arg) == "ABSENT ON NULL" for arg in call.args if _is_word(arg))
         values = [index for index, arg in enumerate(call.args) if not _is_word(arg)]
@@ -419,7 +419,7 @@ def _json_string(call: Call) -> Kernel:
 
 
 def _json(text: str) -> str:
-    return dumped(_document(text))
+    return dump_json(_document(text))
 
 
 def register_all() -> None:
@@ -428,8 +428,8 @@ def register_all() -> None:
     register("JSON_EXISTS", _exists_types, _reader(_json_exists), raises=True, moment=True)
     test = signature(TEXT, WORD, result=t.BooleanType(), optional=1, nulls=False)
     register("IS JSON", test, rowwise(_is_json, nulls=True))
-    register("JSON_OBJECT", _object_types, _made(_build_object), moment=True)
+    register("JSON_OBJECT", _object_types, _constructor(_build_object), moment=True)
     register("JSON AS IT IS", lambda args: (args, args[0].type), lambda call: lambda value: value, deterministic=False)
-    register("JSON_ARRAY", _array_types, _made(_build_array), moment=True)
+    register("JSON_ARRAY", _array_types, _constructor(_build_array), moment=True)
     register("JSON_STRING", signature(ANY, result=_STRING), _json_string)
     register("JSON", signature(TEXT, result=_STRING), rowwise(_json), raises=True)

@@ -125,7 +125,7 @@ def _descendants(value: Any) -> Iterator[Any]:
         yield from _descendants(child)
 
 
-def _named(found: re.Match[str]) -> Step:
+def _member_step(found: re.Match[str]) -> Step:
     name, function = found.groups()
     if function:
         return Step(_function(name), True)
@@ -158,7 +158,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _quoted(found: re.Match[str]) -> Step:
+def _names_step(found: re.Match[str]) -> Step:
     names = [re.sub(r"\\(.)", r"\1", one[1] if one[1] is not None else one[2]) for one in _TEXT.finditer(found[1])]
     if len(names) == 1:
         return Step(_member(names[0]), True)
@@ -240,7 +240,7 @@ def _constant(text: str) -> Any:
         raise PathError(f"{text!r} is not a JSON value") from None
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def test(one: Any, other: Any) -> bool:
         try:
             return compare(one, other)
@@ -253,18 +253,18 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda one, other: bool(one == other),
     "!=": lambda one, other: bool(one != other),
-    "<": _ordered(lambda one, other: one < other),
-    "<=": _ordered(lambda one, other: one <= other),
-    ">": _ordered(lambda one, other: one > other),
-    ">=": _ordered(lambda one, other: one >= other),
+    "<": _order_test(lambda one, other: one < other),
+    "<=": _order_test(lambda one, other: one <= other),
+    ">": _order_test(lambda one, other: one > other),
+    ">=": _order_test(lambda one, other: one >= other),
 }
 
 _PARTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
     (_DEEP, _deep),
-    (_QUOTED, _quoted),
+    (_QUOTED, _names_step),
     (_INDEXES, _indexes),
     (_SLICE, _slice),
     (_ALL, lambda found: Step(_elements, False)),
     (_FILTER, _filter),
-    (_NAME, _named),
+    (_NAME, _member_step),
 )

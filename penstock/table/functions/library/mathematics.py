@@ -100,7 +100,7 @@ def _rounding(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
     return args, t.DecimalType(precision, scale, kind._nullable)
 
 
-def _rounded(rounding: str) -> Callable[[Call], Kernel]:
+def _round(rounding: str) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
         kind = call.type
         if isinstance(kind, t.DecimalType):
@@ -227,8 +227,8 @@ def register_all() -> None:
     register("ATAN2", doubles, _doubles(np.arctan2))
     register("LOG", either(double, doubles), _doubles(_logarithm))
     register("SIGN", signature(NUMBER, result=same_as(0)), _sign)
-    register("ROUND", _rounding, _rounded(ROUND_HALF_UP))
-    register("TRUNCATE", _rounding, _rounded(ROUND_DOWN))
+    register("ROUND", _rounding, _round(ROUND_HALF_UP))
+    register("TRUNCATE", _rounding, _round(ROUND_DOWN))
     register("BIN", signature(INTEGER, result=_STRING), rowwise(_bits))
     register("HEX", either(signature(INTEGER, result=_STRING), signature(TEXT, result=_STRING)), rowwise(_hexadecimal))
     register("UNHEX", signature(TEXT, result=t.DataTypes.BYTES(), nulls=True), rowwise(_unhex))

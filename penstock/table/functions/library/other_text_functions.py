@@ -60,7 +60,7 @@ def _overlaid(kinds: Sequence[t.DataType]) -> t.DataType:
     return t.VarCharType(min(sum(lengths), t.LONGEST))
 
 
-def _translated(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
+def _translation_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
     args, _ = signature(TEXT, TEXT, TEXT, result=_STRING)(args)
     return args, t.VarCharType(t.LONGEST, args[0].type._nullable)
 
@@ -172,7 +172,7 @@ def _valid_utf8(data: bytes) -> bool:
     return True
 
 
-def _made_valid(data: bytes) -> str:
+def _make_valid(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
@@ -273,7 +273,7 @@ def register_all() -> None:
     register("ASCII", signature(TEXT, result=_INT), rowwise(_ascii))
     register("CHR", signature(INTEGER, result=_STRING, nulls=True), rowwise(_chr))
     register("OVERLAY", signature(TEXT, TEXT, INTEGER, INTEGER, result=_overlaid, optional=1), rowwise(_overlay))
-    register("TRANSLATE", _translated, rowwise(_translate, nulls=True))
+    register("TRANSLATE", _translation_type, rowwise(_translate, nulls=True))
     register("ELT", _elt_types, rowwise(_elt, nulls=True))
     either_kind = either(signature(TEXT, TEXT, result=_BOOLEAN), signature(BINARY, BINARY, result=_BOOLEAN))
     register("STARTSWITH", either_kind, rowwise(lambda value, start: value.startswith(start)))
@@ -297,7 +297,7 @@ def register_all() -> None:
     register("ENCODE", signature(TEXT, TEXT, result=_BYTES), rowwise(_encode), raises=True)
     register("DECODE", signature(BINARY, TEXT, result=_STRING), rowwise(_decode), raises=True)
     register("IS_VALID_UTF8", signature(BINARY, result=_BOOLEAN), rowwise(_valid_utf8))
-    register("MAKE_VALID_UTF8", signature(BINARY, result=_STRING), rowwise(_made_valid))
+    register("MAKE_VALID_UTF8", signature(BINARY, result=_STRING), rowwise(_make_valid))
     register("URL_ENCODE", signature(TEXT, result=_STRING, nulls=True), rowwise(_url_encode))
     register("URL_DECODE", signature(TEXT, result=_STRING, nulls=True), rowwise(_url_decode))
     register("PARSE_URL", signature(TEXT, TEXT, TEXT, result=_STRING, optional=1, nulls=True), rowwise(_parse_url))

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from penstock.table.functions.library.decimal_kernels import fitted
+from penstock.table.functions.library.decimal_kernels import fit_decimal
 from penstock.table.types import data_types as t
 
 Parse = Callable[[str], Any]
@@ -63,7 +63,7 @@ def decimal(kind: t.DecimalType) -> Parse:
             value = Decimal(text.strip(BLANKS))
         except ArithmeticError:
             raise ValueError("not a number") from None
-        fit = fitted(value, kind.precision, kind.scale)
+        fit = fit_decimal(value, kind.precision, kind.scale)
         if fit is None:
             raise ValueError("too large")
         return fit
@@ -121,7 +121,7 @@ def _day(text: str) -> datetime.date:
     return datetime.date(year, month, last if last < day <= 31 else day)
 
 
-def zoned(precision: int, zone: str) -> Parse:
+def local_timestamp(precision: int, zone: str) -> Parse:
     """A local time of the session's zone."""
     parse, there = timestamp(precision), ZoneInfo(zone)
     return lambda text: parse(text).replace(tzinfo=there).astimezone(datetime.UTC)
@@ -145,5 +145,5 @@ def parser(kind: t.DataType, zone: str = "UTC") -> Parse:
         case t.TimestampType():
             return timestamp(kind.precision)
         case t.LocalZonedTimestampType():
-            return zoned(kind.precision, zone)
+            return local_timestamp(kind.precision, zone)
     raise TypeError(f"texts do not become {kind.summary()}")

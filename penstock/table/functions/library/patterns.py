@@ -114,14 +114,14 @@ def _similar(text: str, pattern: str, escape: str | None = None) -> bool:
 def _or_null(compute: Callable[..., Any]) -> Callable[..., Any]:
     """A pattern that is none gives NULL."""
 
-    def tried(text: str, pattern: str, *others: Any) -> Any:
+    def compute_or_null(text: str, pattern: str, *others: Any) -> Any:
         try:
             regex = compiled_regex(pattern)
         except re.error:
             return None
         return compute(regex, text, *others)
 
-    return tried
+    return compute_or_null
 
 
 def _extract(regex: re.Pattern[str], text: str, group: int = 0) -> str | None:

@@ -20,11 +20,11 @@ def printf(form: str | None, *values: Any) -> str | None:
     def put(found: re.Match[str]) -> str:
         number, flags, width, precision, letter = found.groups()
         if letter == "%":
-            return _padded("%", flags, width)
+            return _pad("%", flags, width)
         if letter == "n":
             return "\n"
         value = values[int(number) - 1] if number else next(rest)
-        return _padded(_one(value, flags, width, precision, letter), flags, width)
+        return _pad(_one(value, flags, width, precision, letter), flags, width)
 
     try:
         if re.search(r"%", _DIRECTIVE.sub("", form)):
@@ -79,7 +79,7 @@ def _zeros(text: str, flags: str, width: str | None) -> str:
     return text.zfill(int(width)) if width and "0" in flags else text
 
 
-def _padded(text: str, flags: str, width: str | None) -> str:
+def _pad(text: str, flags: str, width: str | None) -> str:
     if not width:
         return text
     return text.ljust(int(width)) if "-" in flags else text.rjust(int(width))

@@ -17,7 +17,7 @@ from penstock.table.functions.typing.registry import FUNCTIONS, REWRITES, Kernel
 from penstock.table.functions.typing.result_types import (
     INTEGER,
     MOMENT,
-    brought_to,
+    coerce,
     fits,
 )
 from penstock.table.logical.rex import Call, Literal, Rex
@@ -139,7 +139,7 @@ _SHORT = {
 }
 
 
-def _extracted(unit: str) -> Callable[[tuple[Rex, ...]], Rex]:
+def _extraction(unit: str) -> Callable[[tuple[Rex, ...]], Rex]:
     return lambda args: resolve("EXTRACT", [Literal(t.NullType(), unit), *args])
 
 
@@ -148,7 +148,7 @@ _ROUND_UNITS = {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SE
 _LONG_UNITS = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
 
 
-def _rounded_types(args: tuple[Rex, ...]) -> Inferred:
+def _rounding_types(args: tuple[Rex, ...]) -> Inferred:
     if len(args) != 2 or not fits(args[0], MOMENT):
         raise Unfit("(a date or time, a unit of time)")
     if _word(args[1]) not in _ROUND_UNITS | set(_LONG_UNITS):
@@ -156,7 +156,7 @@ def _rounded_types(args: tuple[Rex, ...]) -> Inferred:
     return args, args[0].type
 
 
-def _rounded(up: bool) -> Callable[[Call], Kernel]:
+def _rounding(up: bool) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
         unit, form = _word(call.args[1]), arrow_type(call.type)
 
@@ -185,7 +185,7 @@ def _next(value: Value, floor: Value, unit: str) -> Value:
     if unit in {"YEAR", "MONTH", "WEEK"}:
         value = pc.floor_temporal(value, unit="day")
     size = pa.scalar(MONTHS.get(unit) or MILLIS[unit], pa.int64())
-    return pc.if_else(pc.equal(value, floor), floor, shifted(floor, size, unit in MONTHS, 1, "UTC"))
+    return pc.if_else(pc.equal(value, floor), floor, shift_moments(floor, size, unit in MONTHS, 1, "UTC"))
 
 
 def _long_unit(value: Value, size: int, up: bool) -> Value:
@@ -236,7 +236,7 @@ def _plus(sign: int) -> Callable[[Call], Kernel]:
         cut = _cut(kind)
 
         def kernel(rows: int, moment: Moment, value: Value, interval: Value) -> Value:
-            return cut(shifted(value, _millis(interval), months, sign, moment.zone))
+            return cut(shift_moments(value, _millis(interval), months, sign, moment.zone))
 
         return kernel
 
@@ -251,7 +251,7 @@ def _cut(kind: t.DataType) -> Callable[[Value], Value]:
     return lambda value: pc.floor_temporal(value, multiple=micros, unit="microsecond")
 
 
-def shifted(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
+def shift_moments(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
     """A moment later (or earlier) by milliseconds or months; the 31st becomes the last day of a shorter month."""
     form = value.type
     if pa.types.is_timestamp(form) and not months:
@@ -305,7 +305,7 @@ def _times(args: tuple[Rex, ...]) -> Rex:
     if not isinstance(number.type, t.NumericType):
         raise Unfit("(an interval, a number)")
     has_null = interval.type._nullable or number.type._nullable
-    return Call(interval.type._as_nullable(has_null), "INTERVAL *", (interval, brought_to(number, t.DoubleType())))
+    return Call(interval.type._as_nullable(has_null), "INTERVAL *", (interval, coerce(number, t.DoubleType())))
 
 
 def _times_kernel(call: Call) -> Kernel:
@@ -315,7 +315,7 @@ def _times_kernel(call: Call) -> Kernel:
     )
 
 
-def _negated(call: Call) -> Kernel:
+def _negate(call: Call) -> Kernel:
     form = arrow_type(call.type)
     return lambda value: pc.cast(pc.negate(_millis(value)), form)
 
@@ -331,9 +331,9 @@ def _add(args: tuple[Rex, ...]) -> Rex:
         raise Unfit("(a unit of time, a whole number, a date or time)")
     kind = moment.type
     if isinstance(kind, t.DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND"}:
-        moment = brought_to(moment, t.TimestampType(6))
+        moment = coerce(moment, t.TimestampType(6))
     has_null = count.type._nullable or kind._nullable
-    words = (Literal(t.NullType(), unit), brought_to(count, t.BigIntType()), moment)
+    words = (Literal(t.NullType(), unit), coerce(count, t.BigIntType()), moment)
     return Call(moment.type._as_nullable(has_null), "TIMESTAMPADD", words)
 
 
@@ -343,7 +343,7 @@ def _add_kernel(call: Call) -> Kernel:
     size = pa.scalar(MONTHS[unit] if months else MILLIS[unit], pa.int64())
 
     def kernel(rows: int, moment: Moment, word: str, count: Value, value: Value) -> Value:
-        return shifted(value, pc.multiply(count, size), months, 1, moment.zone)
+        return shift_moments(value, pc.multiply(count, size), months, 1, moment.zone)
 
     return kernel
 
@@ -363,13 +363,13 @@ def _overlaps(args: tuple[Rex, ...]) -> Rex:
 
 def register_all() -> None:
     register("EXTRACT", _extract_types, _extract, moment=True)
-    REWRITES.update({name: _extracted(unit) for name, unit in _SHORT.items()})
-    register("FLOOR TO", _rounded_types, _rounded(False), moment=True)
-    register("CEIL TO", _rounded_types, _rounded(True), moment=True)
+    REWRITES.update({name: _extraction(unit) for name, unit in _SHORT.items()})
+    register("FLOOR TO", _rounding_types, _rounding(False), moment=True)
+    register("CEIL TO", _rounding_types, _rounding(True), moment=True)
     register("MOMENT +", _interval_sum("+"), _plus(1), moment=True)
     register("MOMENT -", _interval_sum("-"), _plus(-1), moment=True)
     register("INTERVAL *", lambda args: (args, args[0].type), _times_kernel)
-    register("INTERVAL NEGATE", lambda args: (args, args[0].type), _negated)
+    register("INTERVAL NEGATE", lambda args: (args, args[0].type), _negate)
     register("TIMESTAMPADD", lambda args: (args, args[2].type), _add_kernel, moment=True)
     REWRITES.update(
         {

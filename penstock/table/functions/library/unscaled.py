@@ -24,7 +24,7 @@ def _halves(column: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
     return halves[::2].copy(), halves[1::2]
 
 
-def unscaled(column: pa.Array) -> list[int | None]:
+def unscale(column: pa.Array) -> list[int | None]:
     """The values without their point: 1.50 is 150."""
     if column.null_count == len(column):
         return [None] * len(column)
@@ -80,5 +80,5 @@ def half_up(dividend: int, divisor: int) -> int:
 def numbers_of(value: Value, rows: int) -> list[int | None]:
     """A column of decimals, or a scalar for every row."""
     if isinstance(value, pa.Array):
-        return unscaled(value)
-    return unscaled(pa.array([value.as_py()], value.type)) * rows
+        return unscale(value)
+    return unscale(pa.array([value.as_py()], value.type)) * rows

@@ -35,7 +35,7 @@ def _average(kinds: Types) -> t.DataType:
     return t.DecimalType(38, max(kind.scale, 6)) if isinstance(kind, t.DecimalType) else kind.nullable()
 
 
-def _ordered(kinds: Types) -> t.DataType:
+def _type_with_order(kinds: Types) -> t.DataType:
     _need(len(kinds) == 1 and not isinstance(kinds[0], t.MapType | t.MultisetType), "a value with an order")
     return kinds[0].nullable()
 
@@ -102,8 +102,8 @@ _AGGREGATES: dict[str, Callable[[Types], t.DataType]] = {
     "SUM0": lambda kinds: _sum(kinds).not_null(),
     "$SUM0": lambda kinds: _sum(kinds).not_null(),
     "AVG": _average,
-    "MIN": _ordered,
-    "MAX": _ordered,
+    "MIN": _type_with_order,
+    "MAX": _type_with_order,
     "STDDEV_POP": _average,
     "STDDEV_SAMP": _average,
     "STDDEV": _average,

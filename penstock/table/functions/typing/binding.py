@@ -10,10 +10,10 @@ from typing import Any
 
 from penstock.errors import ValidationException
 from penstock.table.expression.expression import Expression, shown
-from penstock.table.functions.typing.cast_types import castable, written_cast
+from penstock.table.functions.typing.cast_types import castable, explicit_cast
 from penstock.table.functions.typing.coercion import TEXTS, common_type
 from penstock.table.functions.typing.registry import resolve
-from penstock.table.functions.typing.result_types import brought_to
+from penstock.table.functions.typing.result_types import coerce
 from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex, Subquery
 from penstock.table.types import data_types as t
@@ -29,10 +29,10 @@ def bind(value: Any, columns: Columns, special: Special | None = None) -> Rex:
     known = special(value) if special is not None else None
     if known is not None:
         return known
-    return _bound(value, columns, special)
+    return _bind(value, columns, special)
 
 
-def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
+def _bind(value: Expression, columns: Columns, special: Special | None) -> Rex:
     match value.node:
         case ("column", name):
             return column(name, columns)
@@ -41,11 +41,11 @@ def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
         case ("alias" | "argument", inner, _):
             return bind(inner, columns, special)
         case ("cast", inner, kind, safe):
-            return written_cast(bind(inner, columns, special), kind, safe)
+            return explicit_cast(bind(inner, columns, special), kind, safe)
         case ("call", "GET", (inner, key)):
             return field(bind(inner, columns, special), key.node[1])
         case ("call", function, args):
-            return called(function, [bind(arg, columns, special) for arg in args])
+            return call_function(function, [bind(arg, columns, special) for arg in args])
         case ("rex", rex):
             assert isinstance(rex, Rex)
             return rex
@@ -56,12 +56,12 @@ def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
     raise ValidationException(f"{shown(value)} cannot stand inside a scalar expression")
 
 
-def called(function: str, args: Sequence[Rex]) -> Rex:
+def call_function(function: str, args: Sequence[Rex]) -> Rex:
     """A call as Table programs mean it: + behind a text joins anything to it."""
     if function == "+" and isinstance(args[0].type, TEXTS):
-        return resolve("CONCAT", [brought_to(arg, t.DataTypes.STRING()) for arg in args])
+        return resolve("CONCAT", [coerce(arg, t.DataTypes.STRING()) for arg in args])
     if function in {"AND", "OR"} and len(args) > 2:
-        return resolve(function, [called(function, args[:-1]), args[-1]])
+        return resolve(function, [call_function(function, args[:-1]), args[-1]])
     return resolve(function, args)
 
 
@@ -110,7 +110,7 @@ def user_arguments(wrapper: Any, args: Sequence[Rex]) -> tuple[Rex, ...]:
                 f"argument {index + 1} of the function {wrapper.name} is declared {kind.summary()}, "
                 f"and cannot be {arg.type.summary()}"
             )
-        fitted.append(brought_to(arg, kind))
+        fitted.append(coerce(arg, kind))
     return tuple(fitted)
 
 

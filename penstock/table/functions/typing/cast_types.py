@@ -36,7 +36,7 @@ def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
     return Call(aim, "TRY_CAST" if safe else "CAST", (rex,))
 
 
-def written_cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
+def explicit_cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
     """A cast that stands in a query: also to its own type it makes event time a moment as any other."""
     made = cast(rex, aim, safe)
     if made is rex and isinstance(rex, InputRef) and isinstance(rex.type, TIMESTAMPS):

@@ -47,7 +47,7 @@ def fits(rex: Rex, check: Check) -> bool:
     return is_null(rex) or check[1](rex.type)
 
 
-def described(checks: Sequence[Check], optional: int, more: Check | None) -> str:
+def describe(checks: Sequence[Check], optional: int, more: Check | None) -> str:
     """What a function takes, for errors."""
     words = [check[0] for check in checks]
     required = words[: len(words) - optional]
@@ -71,10 +71,10 @@ def signature(
     def infer(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
         least = len(checks) - optional
         if not least <= len(args) or (more is None and len(args) > len(checks)):
-            raise Unfit(described(checks, optional, more))
+            raise Unfit(describe(checks, optional, more))
         wanted = [*checks[: len(args)], *([more] * (len(args) - len(checks)) if more else [])]
         if not all(fits(arg, check) for arg, check in zip(args, wanted, strict=True)):
-            raise Unfit(described(checks, optional, more))
+            raise Unfit(describe(checks, optional, more))
         kinds = [arg.type for arg in args]
         kind = result(kinds) if callable(result) else result
         return args, kind._as_nullable(_has_null(args) if nulls is None else nulls)
@@ -112,14 +112,12 @@ def casting(infer: Infer, *aims: t.DataType | None) -> Infer:
     def with_casts(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
         fitted, kind = infer(args)
         padded = [*aims, *[aims[-1]] * (len(fitted) - len(aims))][: len(fitted)]
-        return tuple(
-            arg if aim is None else brought_to(arg, aim) for arg, aim in zip(fitted, padded, strict=True)
-        ), kind
+        return tuple(arg if aim is None else coerce(arg, aim) for arg, aim in zip(fitted, padded, strict=True)), kind
 
     return with_casts
 
 
-def brought_to(rex: Rex, aim: t.DataType) -> Rex:
+def coerce(rex: Rex, aim: t.DataType) -> Rex:
     """The expression with a cast around it, if its type is not the aim; its nullability stays."""
     aim = aim._as_nullable(rex.type._nullable)
     return rex if rex.type == aim else cast(rex, aim)
@@ -130,7 +128,7 @@ def alike(args: Sequence[Rex]) -> tuple[tuple[Rex, ...], t.DataType]:
     aim = common_type([arg.type for arg in args])
     if aim is None:
         raise Unfit("values of one type")
-    return tuple(brought_to(arg, aim) for arg in args), aim
+    return tuple(coerce(arg, aim) for arg in args), aim
 
 
 def same_as(index: int) -> Result:
@@ -140,7 +138,7 @@ def same_as(index: int) -> Result:
 
 def implicit(arg: Rex, aim: t.DataType) -> Rex | None:
     """The argument as a value of the aim, if it becomes one by itself."""
-    return brought_to(arg, aim) if implicitly(arg.type, aim) else None
+    return coerce(arg, aim) if implicitly(arg.type, aim) else None
 
 
 def texts_of(index: int) -> Result:

@@ -21,7 +21,7 @@ def groups_in_arrow(keys: Sequence[t.DataType], folds: Sequence[Fold]) -> bool:
     )
 
 
-def combined(keys: Sequence[pa.Array], parts: Sequence[Part], schema: pa.Schema) -> pa.RecordBatch:
+def combine_parts(keys: Sequence[pa.Array], parts: Sequence[Part], schema: pa.Schema) -> pa.RecordBatch:
     """Return one row for each key, in the order of their first rows: the key, then its parts, cast to `schema`."""
     names = [f"key {index}" for index in range(len(keys))]
     own = {f"part {index}": part for index, part in enumerate(parts) if part.column is not None}

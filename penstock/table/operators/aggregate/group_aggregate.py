@@ -15,7 +15,7 @@ from penstock.table.logical.rex import AggregateCall
 from penstock.table.operators.aggregate.functions.fold import Fold, VectorFold
 from penstock.table.operators.aggregate.functions.members import DistinctMembers, in_members
 from penstock.table.operators.aggregate.functions.number_folds import Count
-from penstock.table.operators.aggregate.local_aggregate import Groups, grouped, regrouped, signs_of
+from penstock.table.operators.aggregate.local_aggregate import Groups, group_rows, regroup_parts, signs_of
 from penstock.table.operators.base.folding_operator import FoldingOperator
 from penstock.table.operators.base.query_batches import (
     DELETE,
@@ -69,7 +69,7 @@ class LocalAggregate(HoldingLocalOperator):
             self._fold(part)
 
     def _fold(self, whole: pa.RecordBatch) -> None:
-        found = grouped(whole, self.keys, self.folds, signs_of(whole, self.signed), held=False)
+        found = group_rows(whole, self.keys, self.folds, signs_of(whole, self.signed), held=False)
         keys = [whole.column(position).take(found.firsts) for position in self.keys.positions]
         parts = [column.cast(field.type) for column, field in zip(found.columns, self._part_fields(), strict=True)]
         self.send(pa.RecordBatch.from_arrays([*keys, *parts], schema=self.schema))
@@ -129,7 +129,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
             if entry is not None:
                 now = list(entry)
                 for fold in self._members:
-                    now[fold.number] = fold.taken_over(key, entry[fold.number])
+                    now[fold.number] = fold.convert_accumulator(key, entry[fold.number])
                 self._groups.put(key, tuple(now))
 
     # --- input ---
@@ -138,7 +138,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
             self._fold(part)
 
     def _fold(self, batch: pa.RecordBatch) -> None:
-        found, rows = self._grouped(batch)
+        found, rows = self._group(batch)
         entries = self._groups.get_all(found.keys)
         if rows is None and entries.count(None) == len(entries):
             self._begin(batch, found)
@@ -164,13 +164,13 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         for fold in self._members:
             fold.forget(keys)
 
-    def _grouped(self, batch: pa.RecordBatch) -> tuple[Groups, list[Any] | None]:
+    def _group(self, batch: pa.RecordBatch) -> tuple[Groups, list[Any] | None]:
         if self.parts_come:
             vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
-            return regrouped(batch, len(self.key_positions), vectors), None
+            return regroup_parts(batch, len(self.key_positions), vectors), None
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
-        found = grouped(batch, self.key_selector, self.folds, signs)
+        found = group_rows(batch, self.key_selector, self.folds, signs)
         if self._members:
             of_rows = found.of_rows()
             for fold in self._members:
@@ -248,7 +248,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
 
     # --- output ---
     def _tell(self, batch: pa.RecordBatch, found: Groups, changes: Changes) -> None:
-        rows, kinds = changes.told()
+        rows, kinds = changes.rows_to_send()
         if not len(kinds):
             return
         arrays = self._key_columns(batch, found.firsts.take(pa.array(rows % len(found.keys))))
@@ -282,7 +282,7 @@ class Changes:
         self.new = new
         self.gone = gone
 
-    def told(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def rows_to_send(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the rows to send, as positions in the old values followed by the new ones, and their kinds."""
         count = len(self.entries)
         fresh = np.fromiter((entry is None for entry in self.entries), bool, count)
@@ -324,11 +324,11 @@ def fold_groups(
         else:
             assert rows is not None and found.positions is not None
             groups = zip(before[number], found.positions, strict=True)
-            now.append([folded_rows(fold, own, rows[number], positions) for own, positions in groups])
+            now.append([fold_rows(fold, own, rows[number], positions) for own, positions in groups])
     return now
 
 
-def folded_rows(fold: Fold, accumulator: Any, rows: tuple[Any, Any, Any], positions: Sequence[int]) -> Any:
+def fold_rows(fold: Fold, accumulator: Any, rows: tuple[Any, Any, Any], positions: Sequence[int]) -> Any:
     """Fold rows into an accumulator one by one."""
     args, signs, chosen = rows
     for position in positions:

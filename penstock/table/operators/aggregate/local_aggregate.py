@@ -46,26 +46,26 @@ def signs_of(batch: pa.RecordBatch, signed: bool) -> pa.Array | None:
     return pc.if_else(adds(batch), 1, -1) if signed else None
 
 
-def grouped(
+def group_rows(
     batch: pa.RecordBatch, keys: ColumnKeys, folds: Sequence[Fold], signs: pa.Array | None, held: bool = True
 ) -> Groups:
     """Group the rows of a batch by key.
 
     `held` is True if Python needs the parts, and False if their columns are enough.
     """
-    return _grouped(
+    return _group(
         batch, keys, [fold.parts(batch, signs) if isinstance(fold, VectorFold) else None for fold in folds], held
     )
 
 
-def regrouped(batch: pa.RecordBatch, width: int, folds: Sequence[VectorFold]) -> Groups:
+def regroup_parts(batch: pa.RecordBatch, width: int, folds: Sequence[VectorFold]) -> Groups:
     """Group the output of the first phase: keys, then parts. Several subtasks may have sent the same key."""
     feed = iter(batch.columns[width:])
     parts: list[list[Part] | None] = [[Part(next(feed), function) for function in fold.functions()] for fold in folds]
-    return _grouped(batch, ColumnKeys(tuple(range(width))), parts, held=True)
+    return _group(batch, ColumnKeys(tuple(range(width))), parts, held=True)
 
 
-def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | None], held: bool) -> Groups:
+def _group(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | None], held: bool) -> Groups:
     found = Columns(batch).keys(keys)
     assert found is not None
     with_rows = any(part is None for part in parts)
@@ -73,7 +73,7 @@ def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | N
     if with_rows:
         wanted.append(Part(_positions(batch), "list"))
     alone = len(found.distinct) == batch.num_rows
-    result = _of_single_rows(found.which, wanted) if alone else _aggregated(found.which, wanted)
+    result = _of_single_rows(found.which, wanted) if alone else _aggregate(found.which, wanted)
     codes = result.column(0)
     in_order = result.columns[1:]
     columns = in_order[1 : len(in_order) - (1 if with_rows else 0)]
@@ -95,9 +95,9 @@ def _in_order(keys: Sequence[Any], codes: pa.Array) -> Sequence[Any]:
     return [keys[code] for code in codes.to_pylist()]
 
 
-def aggregated(groups: np.ndarray[Any, Any], parts: Sequence[Part]) -> tuple[list[int], list[list[Any]]]:
+def aggregate_groups(groups: np.ndarray[Any, Any], parts: Sequence[Part]) -> tuple[list[int], list[list[Any]]]:
     """Return the groups that occur among the rows, and their parts. `groups` has the group of each row."""
-    made = _aggregated(pa.array(groups), parts)
+    made = _aggregate(pa.array(groups), parts)
     return made.column(0).to_pylist(), [held_values(column) for column in made.columns[1:]]
 
 
@@ -105,7 +105,7 @@ def _positions(batch: pa.RecordBatch) -> pa.Array:
     return pa.array(np.arange(batch.num_rows))
 
 
-def _aggregated(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
+def _aggregate(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
     """Return one row for each code: the code, then the parts."""
     columns, names, wanted = [codes], ["code"], list[Any]()
     for index, part in enumerate(parts):

@@ -13,9 +13,9 @@ from penstock.common.types import Row
 from penstock.engine.operators.operator import OperatorContext
 from penstock.errors import TableException
 from penstock.table.logical.rex import AggregateCall
-from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate, kept
-from penstock.table.operators.aggregate.group_aggregate import folded_rows, key_columns, row_folds, with_counter
-from penstock.table.operators.aggregate.local_aggregate import grouped, signs_of
+from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate, freeze_result
+from penstock.table.operators.aggregate.group_aggregate import fold_rows, key_columns, row_folds, with_counter
+from penstock.table.operators.aggregate.local_aggregate import group_rows, signs_of
 from penstock.table.operators.base.function_context import function_context
 from penstock.table.operators.base.query_batches import DELETE, INSERT, column_of
 from penstock.table.operators.base.query_state import store
@@ -60,14 +60,14 @@ class TableAggregate(HoldingTableOperator):
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
         folds = with_counter([self.fold], True)
-        found = grouped(batch, self.key_selector, folds, signs if signs is not None else pa.array([1] * len(batch)))
+        found = group_rows(batch, self.key_selector, folds, signs if signs is not None else pa.array([1] * len(batch)))
         rows = row_folds([self.fold], batch, signs)
         assert found.positions is not None
         counts = found.parts[1]
         assert counts is not None
         for index, key in enumerate(found.keys):
             state = self._groups.get(key) or [self.fold.new(), 0, []]
-            state[0] = folded_rows(self.fold, state[0], rows[0], found.positions[index])
+            state[0] = fold_rows(self.fold, state[0], rows[0], found.positions[index])
             state[1] += counts[0][index]
             self._groups.put(key, state)
             if not self.context.batch:
@@ -84,7 +84,7 @@ class TableAggregate(HoldingTableOperator):
             self._groups.remove(key)
 
     def _rows_of(self, state: list[Any]) -> list[tuple[Any, ...]]:
-        return emitted_rows(self.fold, state[0])
+        return emit_rows(self.fold, state[0])
 
     def at_end(self) -> None:
         super().at_end()
@@ -121,7 +121,7 @@ class WindowTableAggregate(WindowAggregate):
 
     def flush(self) -> None:
         complete, self._complete = self._complete, []
-        rows = [(key, row) for key, own in complete for row in emitted_rows(self.fold, own[0])]
+        rows = [(key, row) for key, own in complete for row in emit_rows(self.fold, own[0])]
         if not rows:
             return
         width = len(self.windows.plain)
@@ -135,10 +135,12 @@ class WindowTableAggregate(WindowAggregate):
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
 
-def emitted_rows(fold: UserAggregate, accumulator: Any) -> list[tuple[Any, ...]]:
+def emit_rows(fold: UserAggregate, accumulator: Any) -> list[tuple[Any, ...]]:
     """Return the rows that a function emits for a group."""
     try:
         emitted = list(fold.function.emit_value(accumulator))
     except Exception as error:
         raise TableException(f"the function {fold.call.function} failed: {error!r}") from error
-    return [tuple(kept(row)) if isinstance(row, Row | tuple | list) else (kept(row),) for row in emitted]
+    return [
+        tuple(freeze_result(row)) if isinstance(row, Row | tuple | list) else (freeze_result(row),) for row in emitted
+    ]

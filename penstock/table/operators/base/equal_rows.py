@@ -19,12 +19,12 @@ def key_codes(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[Posi
     """Return a number for each row of both sides. Rows with equal keys have equal numbers, and NULL equals NULL."""
     codes = np.zeros(len(left[0]) + len(right[0]), "int64")
     for one, other in zip(left, right, strict=True):
-        own, width = _encoded(one, other)
+        own, width = _encode(one, other)
         codes = pa.array(codes * width + own).dictionary_encode().indices.to_numpy().astype("int64")
     return codes[: len(left[0])], codes[len(left[0]) :]
 
 
-def _encoded(one: pa.Array, other: pa.Array) -> tuple[Positions, int]:
+def _encode(one: pa.Array, other: pa.Array) -> tuple[Positions, int]:
     kind = one.type
     if kind == other.type and not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
         encoded = pa.concat_arrays([one, other]).dictionary_encode("encode")

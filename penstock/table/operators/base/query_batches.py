@@ -31,7 +31,7 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def held_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> list[Held]:
+def state_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> list[Held]:
     """Return the rows of a batch, or some of their columns, as state holds them."""
     wanted = range(batch.num_columns) if positions is None else positions
     columns = [held_values(batch.column(position)) for position in wanted]
@@ -70,7 +70,7 @@ def inserts(count: int) -> pa.Array:
     return pa.repeat(pa.scalar(INSERT, pa.int8()), count)
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Concatenate batches of one schema. The names of columns are those of the first batch."""
     if len(batches) == 1:
         return batches[0]

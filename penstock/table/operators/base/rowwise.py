@@ -64,7 +64,7 @@ def _call(rex: Call) -> Value | None:
         return None
     comparable = all(isinstance(arg.type, _PLAIN) for arg in rex.args)
     if rex.function in _COMPARISONS and comparable:
-        return _compared(_COMPARISONS[rex.function], made[0], made[1])
+        return _comparison(_COMPARISONS[rex.function], made[0], made[1])
     match rex.function:
         case "AND":
             return _and(made)
@@ -79,12 +79,12 @@ def _call(rex: Call) -> Value | None:
     return None
 
 
-def _compared(compare: Callable[[Any, Any], bool], one: Value, other: Value) -> Value:
-    def compared(row: Held) -> bool | None:
+def _comparison(compare: Callable[[Any, Any], bool], one: Value, other: Value) -> Value:
+    def comparison(row: Held) -> bool | None:
         left, right = one(row), other(row)
         return None if left is None or right is None else compare(left, right)
 
-    return compared
+    return comparison
 
 
 def _and(parts: list[Value]) -> Value:

@@ -38,7 +38,7 @@ class Keyed(NamedTuple):
         return self.keys if self.unique else [self.keys[code] for code in self.codes.tolist()]
 
 
-def keyed(batch: pa.RecordBatch, selector: ColumnKeys) -> Keyed:
+def rows_by_key(batch: pa.RecordBatch, selector: ColumnKeys) -> Keyed:
     """Return the rows of a batch by key."""
     found = Columns(batch).keys(selector)
     assert found is not None
@@ -56,7 +56,7 @@ def matchable(batch: pa.RecordBatch, keys: Sequence[int], null_safe: Sequence[bo
     return mask
 
 
-def gathered(codes: Numbers, entries: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+def group_entries(codes: Numbers, entries: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
     """Yield for each key its number and the entries of its rows, in their order."""
     order = np.argsort(codes, kind="stable")
     in_order = codes[order]
@@ -88,7 +88,7 @@ def pairs_by_key(codes: Numbers, groups: Sequence[Sequence[Any] | None]) -> tupl
     lengths = _lengths(groups)
     candidates = [entry for group in groups if group for entry in group]
     firsts = np.cumsum(lengths) - lengths
-    return candidates, _expanded(firsts[codes], lengths[codes]) if candidates else iter(())
+    return candidates, _expand(firsts[codes], lengths[codes]) if candidates else iter(())
 
 
 def pairs_by_time(
@@ -115,14 +115,14 @@ def pairs_by_time(
     places, base = places[order], codes * (len(known) + 1)
     firsts = np.searchsorted(places, base + np.searchsorted(known, low))
     stops = np.searchsorted(places, base + np.searchsorted(known, high, "right"))
-    return [candidates[position] for position in order.tolist()], _expanded(firsts, np.maximum(stops - firsts, 0))
+    return [candidates[position] for position in order.tolist()], _expand(firsts, np.maximum(stops - firsts, 0))
 
 
 def _lengths(groups: Sequence[Sequence[Any] | None]) -> Numbers:
     return np.fromiter((len(group) if group else 0 for group in groups), np.int64, len(groups))
 
 
-def _expanded(firsts: Numbers, counts: Numbers) -> Iterator[Pairs]:
+def _expand(firsts: Numbers, counts: Numbers) -> Iterator[Pairs]:
     """Yield pairs of every row with a number of candidates from its first one on, piece by piece."""
     ends, start = np.cumsum(counts), 0
     while start < len(counts):
@@ -151,10 +151,10 @@ class Partners:
             return list(batch_of([rows[pick] for pick in picks.tolist()], self._schema).columns)
         if self._whole is None:
             self._whole = batch_of(self._rows, self._schema)
-        return list(taken(self._whole, picks).columns)
+        return list(take_rows(self._whole, picks).columns)
 
 
-def taken(batch: pa.RecordBatch, positions: Numbers) -> pa.RecordBatch:
+def take_rows(batch: pa.RecordBatch, positions: Numbers) -> pa.RecordBatch:
     """Return the rows at these positions. If these are all rows in their order, return the batch itself."""
     count = len(positions)
     if count == batch.num_rows and (count == 1 or bool((positions[1:] - positions[:-1] == 1).all())):

@@ -19,7 +19,7 @@ from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import Chunk
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.engine.state.tables import Layout, Table
-from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, Held, batch_of, joined
+from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, Held, batch_of, concatenate
 from penstock.table.operators.base.update_pairs import ChangelogCheck
 from penstock.table.types.arrow_forms import KIND
 
@@ -33,7 +33,7 @@ ACROSS = "across"
 """The value of the variable for checks across batches. With any other value, each batch is checked alone."""
 
 
-def checked(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
+def chunk_sender(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
     """Return a function that sends an operator's chunks to its output, after a check of the changelog if enabled."""
     send, columns = operator.output.chunk, operator.schema.names
     if CHECK not in os.environ or columns[-1:] != [KIND]:
@@ -66,7 +66,7 @@ class Backlog:
         """Remove all batches and return them as one, or None if there are none."""
         if not self._batches:
             return None
-        whole, self._batches, self._rows = joined(self._batches), [], 0
+        whole, self._batches, self._rows = concatenate(self._batches), [], 0
         return whole
 
 
@@ -86,7 +86,7 @@ class TableOperator(Operator, ABC):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.emit_chunk = checked(self)
+        self.emit_chunk = chunk_sender(self)
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None
@@ -168,7 +168,7 @@ class KeyedTableOperator(FunctionOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.emit_chunk = checked(self)
+        self.emit_chunk = chunk_sender(self)
         assert self.keyed is not None
         self.timers = Timers(context.clock, self.keyed)
         self.gathered: list[Held] = []

@@ -14,7 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, held_rows, kinds_of
+from penstock.table.operators.base.query_batches import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    kinds_of,
+    state_rows,
+)
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -84,7 +91,7 @@ def same_as_next(batch: pa.RecordBatch, columns: Sequence[int]) -> Mask:
     """Return for each row whether the next one has the same values in some columns. NULL equals NULL."""
     same = np.zeros(batch.num_rows, np.bool_)
     if batch.num_rows > 1:
-        rows = held_rows(batch, columns)
+        rows = state_rows(batch, columns)
         same[:-1] = [one == other for one, other in pairwise(rows)]
     return same
 
@@ -99,7 +106,7 @@ def upserts(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.RecordBatch:
     if not gone.any():
         return batch
     last = dict[object, int]()
-    rows = held_rows(batch, keys)
+    rows = state_rows(batch, keys)
     for position in np.flatnonzero(~gone).tolist():
         last[rows[position]] = position
     replaced = np.zeros(len(values), np.bool_)
@@ -139,7 +146,7 @@ class ChangelogCheck:
     def check(self, batch: pa.RecordBatch) -> None:
         """Raise ChangelogBroken if a batch with kinds breaks the contract."""
         kinds = kinds_of(batch).to_pylist()
-        rows = held_rows(batch, range(batch.num_columns - 1))
+        rows = state_rows(batch, range(batch.num_columns - 1))
         _check_updates(kinds, rows, self._keys)
         for key, there in zip(self._keys, self._there, strict=True):
             _check_order(kinds, rows, key, there)
@@ -152,10 +159,10 @@ def _check_updates(kinds: list[int], rows: list[Held], keys: Sequence[Sequence[i
     for position, kind in enumerate(kinds):
         if kind == UPDATE_BEFORE:
             if kinds[position + 1 : position + 2] != [UPDATE_AFTER]:
-                raise ChangelogBroken(f"a -U without its +U behind it: {_shown(kinds, rows)}")
+                raise ChangelogBroken(f"a -U without its +U behind it: {_describe(kinds, rows)}")
             for key in keys:
                 if any(rows[position][index] != rows[position + 1][index] for index in key):
-                    raise ChangelogBroken(f"an update changes the key {list(key)}: {_shown(kinds, rows)}")
+                    raise ChangelogBroken(f"an update changes the key {list(key)}: {_describe(kinds, rows)}")
 
 
 def _check_order(kinds: list[int], rows: list[Held], key: Sequence[int], there: dict[Held, bool]) -> None:
@@ -165,13 +172,13 @@ def _check_order(kinds: list[int], rows: list[Held], key: Sequence[int], there: 
         own = tuple(row[index] for index in key)
         comes = kind in {INSERT, UPDATE_AFTER}
         if comes and there.get(own):
-            raise ChangelogBroken(f"a second row of the key {own}: {_shown(kinds, rows)}")
+            raise ChangelogBroken(f"a second row of the key {own}: {_describe(kinds, rows)}")
         if not comes and (not there.get(own, True) or last.get(own, row) != row):
-            raise ChangelogBroken(f"a row of the key {own} goes that is not there: {_shown(kinds, rows)}")
+            raise ChangelogBroken(f"a row of the key {own} goes that is not there: {_describe(kinds, rows)}")
         there[own] = comes
         last[own] = row
 
 
-def _shown(kinds: list[int], rows: list[tuple[object, ...]]) -> str:
+def _describe(kinds: list[int], rows: list[tuple[object, ...]]) -> str:
     words = ("+I", "-U", "+U", "-D")
     return ", ".join(f"{words[kind]}{row}" for kind, row in zip(kinds, rows, strict=True))

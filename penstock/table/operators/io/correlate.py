@@ -57,11 +57,11 @@ class Correlate(TableOperator):
         moment = moment_of(self, self.zone)
         assert isinstance(self.call, Call)
         args = [compute(batch, moment) for compute in self._args]
-        made = unnested(args[0], self.call) if self.call.udf is None else called(args, self.call, batch.num_rows)
+        made = unnest(args[0], self.call) if self.call.udf is None else call_function(args, self.call, batch.num_rows)
         positions, columns = made
         if self.ordinality:
             columns = [*columns, _ordinals(positions, self.schema.field(self._width(batch) + len(columns)).type)]
-        joined = self._joined(batch, positions, columns)
+        joined = self._join(batch, positions, columns)
         if self._accepts is not None:
             mask = truth(self._accepts(joined, moment))
             joined, positions = joined.filter(mask), positions.filter(mask)
@@ -72,7 +72,7 @@ class Correlate(TableOperator):
     def _width(self, batch: pa.RecordBatch) -> int:
         return int(batch.num_columns) - (1 if self.changelog else 0)
 
-    def _joined(self, batch: pa.RecordBatch, positions: pa.Array, columns: list[pa.Array]) -> pa.RecordBatch:
+    def _join(self, batch: pa.RecordBatch, positions: pa.Array, columns: list[pa.Array]) -> pa.RecordBatch:
         left = batch.take(positions)
         rest = [kinds_of(left)] if self.changelog else []
         return pa.RecordBatch.from_arrays([*left.columns[: self._width(batch)], *columns, *rest], schema=self.schema)
@@ -85,7 +85,7 @@ class Correlate(TableOperator):
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions.cast(pa.int64()))))
         if not len(missing):
             return joined, positions
-        padded = self._joined(batch, missing, [pa.nulls(len(missing), column.type) for column in columns])
+        padded = self._join(batch, missing, [pa.nulls(len(missing), column.type) for column in columns])
         both = pa.concat_arrays([positions.cast(pa.int64()), missing])
         order = pc.array_sort_indices(both)
         return pa.concat_batches([joined, padded]).take(order), both.take(order)
@@ -101,7 +101,7 @@ def _ordinals(positions: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 # --- UNNEST ---
-def unnested(column: pa.Array, call: Call) -> Made:
+def unnest(column: pa.Array, call: Call) -> Made:
     """Return the elements of arrays, the pairs of maps, or the elements of multisets with their repetitions."""
     assert isinstance(call.type, RowType)
     declared = call.args[0].type
@@ -128,7 +128,7 @@ def _of_map(column: pa.Array, multiset: bool, fields: list[pa.DataType]) -> Made
 
 
 # --- table functions ---
-def called(args: list[pa.Array], call: Call, count: int) -> Made:
+def call_function(args: list[pa.Array], call: Call, count: int) -> Made:
     """Return the rows that a user's function gives for every row."""
     assert isinstance(call.type, RowType)
     values = [values_of(column, arg.type) for column, arg in zip(args, call.args, strict=True)]

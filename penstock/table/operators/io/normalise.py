@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
-from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, held_rows
+from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 
@@ -37,7 +37,7 @@ class ChangelogNormalize(HoldingTableOperator):
         last = np.full(len(found.distinct), -1)
         last[codes] = np.arange(len(codes))
         picked = np.arange(len(codes)) if self.every_version else np.sort(last[last >= 0])
-        for code, (*row, kind) in zip(codes[picked], held_rows(batch.take(pa.array(picked))), strict=True):
+        for code, (*row, kind) in zip(codes[picked], state_rows(batch.take(pa.array(picked))), strict=True):
             self._change(found.distinct[code], tuple(row), kind)
 
     def _change(self, key: object, row: tuple[object, ...], kind: int) -> None:

@@ -16,9 +16,9 @@ from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.errors import RecordError
-from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, Held, adds, held_rows
+from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, Held, adds, state_rows
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.state_matching import gathered, keyed
+from penstock.table.operators.base.state_matching import group_entries, rows_by_key
 from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
 
 Change = tuple[bool, Held]
@@ -75,7 +75,7 @@ class _PerKey(KeyedTableOperator):
         return (lambda row: [row[position] for position in positions]) if positions else _itself
 
     def _changes(self, batch: pa.RecordBatch) -> list[Change]:
-        rows = held_rows(batch, range(len(self.schema) - 1))
+        rows = state_rows(batch, range(len(self.schema) - 1))
         return list(zip(adds(batch).to_pylist() if self.signed else repeat(True), rows, strict=False))
 
 
@@ -91,11 +91,11 @@ class SinkMaterializer(_PerKey):
         self._rows = store(self.keyed, "values", self.ttl)
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        arrived = keyed(batch, self.key_selector)  # type: ignore[arg-type]
+        arrived = rows_by_key(batch, self.key_selector)  # type: ignore[arg-type]
         held = self._rows.get_all(arrived.keys)
         left: list[Any] = [None] * len(arrived.keys)
         identity = self._identity()
-        for number, changes in gathered(arrived.codes, self._changes(batch)):
+        for number, changes in group_entries(arrived.codes, self._changes(batch)):
             rows = Rows(held[number] or (), identity)
             for comes, row in changes:
                 self._change(rows, row, comes)
@@ -152,10 +152,10 @@ class CompactingMaterializer(_PerKey):
             raise self.failed(error, []) from error
 
     def _take_timed(self, batch: pa.RecordBatch, times: list[int]) -> None:
-        arrived = keyed(batch, self.key_selector)  # type: ignore[arg-type]
+        arrived = rows_by_key(batch, self.key_selector)  # type: ignore[arg-type]
         waiting = self._waiting.get_all(arrived.keys)
         timed = list(zip(times, self._changes(batch), strict=True))
-        for number, entries in gathered(arrived.codes, timed):
+        for number, entries in group_entries(arrived.codes, timed):
             key, own = arrived.keys[number], list(waiting[number] or ())
             for time, (comes, row) in entries:
                 if (time, not comes, row) in own:

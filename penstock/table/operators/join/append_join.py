@@ -10,17 +10,17 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import Layout, Table
-from penstock.table.operators.base.query_batches import Held, held_rows, made
+from penstock.table.operators.base.query_batches import Held, made, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.state_matching import (
     Keyed,
     Pairs,
     Partners,
-    gathered,
-    keyed,
+    group_entries,
     matchable,
     pairs_by_key,
-    taken,
+    rows_by_key,
+    take_rows,
 )
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.join.pairs import Condition, both_sides
@@ -59,7 +59,7 @@ class AppendJoin(TwoInputTableOperator):
             batch = batch.filter(pa.array(mask))
         if not batch.num_rows:
             return
-        arrived = keyed(batch, self.selectors[side])
+        arrived = rows_by_key(batch, self.selectors[side])
         candidates, found = pairs_by_key(arrived.codes, self._sides[1 - side].all_rows(arrived.keys))
         partners = Partners(candidates, self.spec.schemas[1 - side])
         for pairs in found:
@@ -67,7 +67,7 @@ class AppendJoin(TwoInputTableOperator):
         self._sides[side].add(arrived)
 
     def _send_pairs(self, side: int, batch: pa.RecordBatch, pairs: Pairs, partners: Partners) -> None:
-        own, other = taken(batch, pairs.positions).columns, partners.columns(pairs.picks)
+        own, other = take_rows(batch, pairs.positions).columns, partners.columns(pairs.picks)
         joined = made(own + other if side == 0 else other + own, self.schema, len(pairs.positions))
         self.send(joined.filter(self._condition.mask(joined, self)) if self._condition else joined)
 
@@ -91,18 +91,18 @@ class PagedRows:
         ]
 
     def add(self, arrived: Keyed) -> None:
-        keys, rows = arrived.keys, held_rows(arrived.batch)
+        keys, rows = arrived.keys, state_rows(arrived.batch)
         before = self._newest.get_all(keys)
         if arrived.unique:
             now = [(row,) if own is None else (*own, row) for own, row in zip(before, rows, strict=True)]
         else:
-            now = [(*(before[code] or ()), *more) for code, more in gathered(arrived.codes, rows)]
+            now = [(*(before[code] or ()), *more) for code, more in group_entries(arrived.codes, rows)]
         for position, newest in enumerate(now):
             if len(newest) > PAGE_ROWS:
-                now[position] = self._turned(keys[position], newest)
+                now[position] = self._turn_pages(keys[position], newest)
         self._newest.put_all(keys, now)
 
-    def _turned(self, key: Any, newest: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _turn_pages(self, key: Any, newest: tuple[Any, ...]) -> tuple[Any, ...]:
         """Move full pages out of the tuple, and return the tuple that remains, with the number of pages in front."""
         number, rows = _parts(newest)
         while len(rows) >= PAGE_ROWS:

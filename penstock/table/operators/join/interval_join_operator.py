@@ -11,18 +11,18 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.table.operators.base.expirations import Expirations
-from penstock.table.operators.base.query_batches import batch_of, held_rows
+from penstock.table.operators.base.query_batches import batch_of, state_rows
 from penstock.table.operators.base.state_matching import (
     Keyed,
     Mask,
     Numbers,
     Pairs,
     Partners,
-    gathered,
-    keyed,
+    group_entries,
     matchable,
     pairs_by_time,
-    taken,
+    rows_by_key,
+    take_rows,
 )
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.io.row_conversions import millis_of
@@ -92,7 +92,7 @@ class IntervalJoin(TwoInputTableOperator):
         batch = self._usable(side, batch)
         if not batch.num_rows:
             return
-        arrived, times = keyed(batch, self.selectors[side]), self._times(side, batch)
+        arrived, times = rows_by_key(batch, self.selectors[side]), self._times(side, batch)
         matched = self._match(side, arrived, times)
         lasting = times + self.interval.reach(side) > self._now()
         if not lasting.all():
@@ -100,7 +100,7 @@ class IntervalJoin(TwoInputTableOperator):
             kept = batch.filter(pa.array(lasting))
             if not kept.num_rows:
                 return
-            arrived, times, matched = keyed(kept, self.selectors[side]), times[lasting], matched[lasting]
+            arrived, times, matched = rows_by_key(kept, self.selectors[side]), times[lasting], matched[lasting]
         self._keep(side, arrived, times, matched)
 
     def _usable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -138,7 +138,7 @@ class IntervalJoin(TwoInputTableOperator):
             if self.spec.outer(1 - side):
                 self._note(pairs, candidates, arrived, met)
         for code, entries in met.items():
-            self._sides[1 - side].changed(arrived.keys[code], entries)
+            self._sides[1 - side].store_changes(arrived.keys[code], entries)
         return matched
 
     def _note(self, pairs: Pairs, candidates: list[Any], arrived: Keyed, met: dict[int, list[Kept]]) -> None:
@@ -157,7 +157,7 @@ class IntervalJoin(TwoInputTableOperator):
         """Send the pairs that the condition accepts, and return them."""
         if not len(pairs.positions):
             return pairs
-        own = taken(arrived.batch, pairs.positions).columns[: len(self.spec.schemas[side])]
+        own = take_rows(arrived.batch, pairs.positions).columns[: len(self.spec.schemas[side])]
         other = partners.columns(pairs.picks)
         joined = pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema)
         if self._condition:
@@ -167,14 +167,14 @@ class IntervalJoin(TwoInputTableOperator):
         return pairs
 
     def _keep(self, side: int, arrived: Keyed, times: Numbers, matched: Mask) -> None:
-        rows, moments = held_rows(arrived.batch, range(len(self.spec.schemas[side]))), times.tolist()
+        rows, moments = state_rows(arrived.batch, range(len(self.spec.schemas[side]))), times.tolist()
         entries: list[Kept] = list(zip(moments, rows, strict=True))
         if self.spec.outer(side):
             entries = [[*entry, own] for entry, own in zip(entries, matched.tolist(), strict=True)]
         if arrived.unique:
             self._sides[side].add(arrived.keys, [(entry,) for entry in entries])
         else:
-            by_key = list(gathered(arrived.codes, entries))
+            by_key = list(group_entries(arrived.codes, entries))
             self._sides[side].add([arrived.keys[code] for code, _ in by_key], [own for _, own in by_key])
         self._expirations[side].add(times + self._delays[side], arrived.key_of_each())
 

@@ -60,7 +60,7 @@ class JoinRows:
                 heads[key] = own if small else self._spread(key, own)
             elif own is not None:
                 if isinstance(own, Spread):
-                    own.written()
+                    own.save()
                 self._heads.remove(key)
         self._heads.put_all(list(heads), list(heads.values()))
 
@@ -69,7 +69,7 @@ class JoinRows:
         if not isinstance(rows, Spread):
             known, rows = rows, Spread(self, key, 1, 0)
             rows.update(known)
-        return rows.written()
+        return rows.save()
 
     # --- buckets ---
     def bucket(self, key: Any, number: int) -> dict[Held, Entry]:
@@ -105,13 +105,13 @@ class JoinRows:
         whole = kept.table.prune
         assert whole is not None
 
-        def pruned(held: Any) -> Any:
+        def prune(held: Any) -> Any:
             if whole(held) is None or isinstance(held[0], tuple):
                 return whole(held)
             left = self.fresh(held[0])
             return held if left is held[0] else (left, held[1]) if left else None
 
-        kept.table.prune = pruned
+        kept.table.prune = prune
 
 
 class Spread(MutableMapping[Held, Entry]):
@@ -128,7 +128,7 @@ class Spread(MutableMapping[Held, Entry]):
         self._loaded: dict[int, dict[Held, Entry]] = {}
         self._changed: set[int] = set()
 
-    def written(self) -> tuple[int, int]:
+    def save(self) -> tuple[int, int]:
         """Write the changed buckets, and return the entry of the key."""
         for number in self._changed:
             self._rows.put_bucket(self._key, number, self._loaded[number])

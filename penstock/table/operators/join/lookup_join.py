@@ -17,7 +17,7 @@ from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.operators.base.query_batches import kinds_of, made
-from penstock.table.operators.base.state_matching import Keyed, Pairs, keyed, pairs_by_key
+from penstock.table.operators.base.state_matching import Keyed, Pairs, pairs_by_key, rows_by_key
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
 from penstock.table.types.arrow_forms import array_of, arrow_schema, values_of
@@ -69,14 +69,14 @@ class LookupJoin(TableOperator):
             self.lookup.close()
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        joined, positions = self.joined(batch)
+        joined, positions = self.join_batch(batch)
         self.send(with_pairs_of_rows(joined, positions) if self.changelog else joined)
 
-    def joined(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    def join_batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
         """Return the output rows, and for each of them the position of its input row."""
-        positions, found = self._found(batch)
-        positions, columns = self._computed(positions, found)
-        joined = self._joined(batch, positions, columns)
+        positions, found = self._find_rows(batch)
+        positions, columns = self._compute(positions, found)
+        joined = self._join_columns(batch, positions, columns)
         if self._accepts is not None and joined.num_rows:
             mask = truth(self._accepts(joined, moment_of(self, self.zone)))
             joined, positions = joined.filter(mask), positions.filter(mask)
@@ -84,10 +84,10 @@ class LookupJoin(TableOperator):
             joined, positions = self._with_missing(batch, positions, joined)
         return joined, positions
 
-    def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
+    def _find_rows(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
         """Return the rows that were found, each with the position of its input row."""
-        by_key = keyed(batch, ColumnKeys(self.keys))
-        candidates, found = pairs_by_key(by_key.codes, [self._looked_up(key) for key in self._asked(by_key)])
+        by_key = rows_by_key(batch, ColumnKeys(self.keys))
+        candidates, found = pairs_by_key(by_key.codes, [self._look_up(key) for key in self._keys_to_ask(by_key)])
         pieces = list(found) or [Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
         declared = self.right.columns
         values = zip(*candidates, strict=True) if candidates else ([] for _ in declared)
@@ -96,16 +96,16 @@ class LookupJoin(TableOperator):
         picks = np.concatenate([piece.picks for piece in pieces])
         return pa.array(np.concatenate([piece.positions for piece in pieces])), whole.take(pa.array(picks))
 
-    def _asked(self, by_key: Keyed) -> Iterator[tuple[Any, ...]]:
+    def _keys_to_ask(self, by_key: Keyed) -> Iterator[tuple[Any, ...]]:
         """Return the keys in the form that the connector expects."""
         firsts = pa.array(np.unique(by_key.codes, return_index=True)[1])
         columns = [values_of(by_key.batch.column(key).take(firsts), self.left[key].type) for key in self.keys]
         return zip(*columns, strict=True)
 
-    def _looked_up(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _look_up(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return [] if None in key else [_plain(row, self.right.columns) for row in self.lookup.lookup(key)]
 
-    def _computed(self, positions: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, list[pa.Array]]:
+    def _compute(self, positions: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, list[pa.Array]]:
         """Apply the query's condition and expressions to the rows that were found."""
         moment = moment_of(self, self.zone)
         if self._keeps is not None:
@@ -113,7 +113,7 @@ class LookupJoin(TableOperator):
             batch, positions = batch.filter(mask), positions.filter(mask)
         return positions, [compute(batch, moment) for compute in self._computes]
 
-    def _joined(self, batch: pa.RecordBatch, positions: pa.Array, columns: list[pa.Array]) -> pa.RecordBatch:
+    def _join_columns(self, batch: pa.RecordBatch, positions: pa.Array, columns: list[pa.Array]) -> pa.RecordBatch:
         left = batch.take(positions)
         rest = [kinds_of(left)] if self.changelog else []
         return pa.RecordBatch.from_arrays([*left.columns[: len(self.left)], *columns, *rest], schema=self.schema)
@@ -125,7 +125,7 @@ class LookupJoin(TableOperator):
         every = pa.array(range(batch.num_rows), pa.int64())
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions)))
         kinds = [self.schema.field(len(self.left) + index).type for index in range(len(self.right.exprs))]
-        padded = self._joined(batch, missing, [pa.nulls(len(missing), kind) for kind in kinds])
+        padded = self._join_columns(batch, missing, [pa.nulls(len(missing), kind) for kind in kinds])
         both = pa.concat_arrays([positions, missing])
         order = pc.array_sort_indices(both)
         return pa.concat_batches([joined, padded]).take(order), both.take(order)

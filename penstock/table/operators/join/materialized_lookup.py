@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
-from penstock.table.operators.base.query_batches import Held, adds, batch_of, held_rows, kinds_of
+from penstock.table.operators.base.query_batches import Held, adds, batch_of, kinds_of, state_rows
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.state_matching import keyed
+from penstock.table.operators.base.state_matching import rows_by_key
 from penstock.table.operators.base.table_operator import KeyedTableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
 from penstock.table.operators.join.lookup_join import LookupJoin
@@ -41,8 +41,8 @@ class MaterializedLookupJoin(KeyedTableOperator):
     def batch(self, batch: pa.RecordBatch) -> None:
         self.join.current_watermark = self.current_watermark
         adding = adds(batch)
-        fresh = iter(self._asked(batch.filter(adding)))
-        arrived = keyed(batch, self.key_selector)  # type: ignore[arg-type]
+        fresh = iter(self._look_up(batch.filter(adding)))
+        arrived = rows_by_key(batch, self.key_selector)  # type: ignore[arg-type]
         states = [list(state or ()) for state in self._kept.get_all(arrived.keys)]
         sent, positions = list[Held](), list[int]()
         changes = zip(arrived.codes.tolist(), adding.to_pylist(), kinds_of(batch).to_pylist(), strict=True)
@@ -57,12 +57,12 @@ class MaterializedLookupJoin(KeyedTableOperator):
         self._keep(arrived.keys, states)
         self.send(with_pairs_of_rows(batch_of(sent, self.schema), pa.array(positions, pa.int64())))
 
-    def _asked(self, batch: pa.RecordBatch) -> list[list[Held]]:
+    def _look_up(self, batch: pa.RecordBatch) -> list[list[Held]]:
         """Return for each row its results now."""
         found: list[list[Held]] = [[] for _ in range(batch.num_rows)]
         if batch.num_rows:
-            joined, positions = self.join.joined(batch)
-            rows = held_rows(joined, range(joined.num_columns - 1))
+            joined, positions = self.join.join_batch(batch)
+            rows = state_rows(joined, range(joined.num_columns - 1))
             for position, row in zip(positions.to_pylist(), rows, strict=True):
                 found[position].append(row)
         return found

@@ -24,7 +24,7 @@ class Condition:
     def __bool__(self) -> bool:
         return self._evaluate is not None
 
-    def accepted(self, pairs: Sequence[Held], operator: Operator) -> list[bool]:
+    def accept(self, pairs: Sequence[Held], operator: Operator) -> list[bool]:
         """Return for each pair, given as a row of both sides, whether it is accepted."""
         if self._evaluate is None or not pairs:
             return [True] * len(pairs)

@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.table.logical.rex import Rex
-from penstock.table.operators.base.query_batches import DELETE, INSERT, Held, adds, batch_of, held_rows, kinds_of, made
+from penstock.table.operators.base.query_batches import DELETE, INSERT, Held, adds, batch_of, kinds_of, made, state_rows
 from penstock.table.operators.base.state_matching import (
     Keyed,
     Mask,
     Numbers,
     Pairs,
     Partners,
-    keyed,
     matchable,
     pairs_by_key,
-    taken,
+    rows_by_key,
+    take_rows,
 )
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.base.update_pairs import updates_side_by_side, with_pairs, without_pairs
@@ -68,7 +68,7 @@ def in_order(parts: Sequence[Joined]) -> list[pa.RecordBatch]:
     if len(made) < 2:
         return made
     order = np.argsort(np.concatenate([part.positions for part in parts if part.batch.num_rows]), kind="stable")
-    return [taken(pa.concat_batches(made), order)]
+    return [take_rows(pa.concat_batches(made), order)]
 
 
 class Join(TwoInputTableOperator):
@@ -106,7 +106,7 @@ class Join(TwoInputTableOperator):
         batch = self._matchable(side, batch)
         if not batch.num_rows:
             return
-        arrived, adding = keyed(batch, self.selectors[side]), self._adding(side, batch)
+        arrived, adding = rows_by_key(batch, self.selectors[side]), self._adding(side, batch)
         matches = self._meet(side, arrived, adding)
         self._keep(side, arrived, adding, matches)
 
@@ -136,7 +136,7 @@ class Join(TwoInputTableOperator):
         """Store added rows, and remove retracted ones."""
         kept = self._sides[side]
         own = kept.read(arrived.keys)
-        rows = held_rows(arrived.batch, range(len(self.spec.schemas[side])))
+        rows = state_rows(arrived.batch, range(len(self.spec.schemas[side])))
         for row, code, added, met in zip(rows, arrived.codes.tolist(), adding.tolist(), matches.tolist(), strict=True):
             there = own[code]
             if there is None:
@@ -170,7 +170,7 @@ class Join(TwoInputTableOperator):
                 more += np.bincount(pairs.picks, signs, len(more)).astype(np.int64)
                 touched[pairs.picks] = True
             if not self.spec.one_sided:
-                joined.append(self._repeated(side, arrived.batch, pairs, batch, repeats))
+                joined.append(self._repeat_pairs(side, arrived.batch, pairs, batch, repeats))
             if at_once:
                 self._send_all([one.batch for one in joined])
                 joined.clear()
@@ -192,7 +192,7 @@ class Join(TwoInputTableOperator):
         """Yield the pairs that the condition accepts, with the columns of both sides."""
         width = len(self.spec.schemas[side])
         for pairs in found:
-            own, other = taken(batch, pairs.positions).columns[:width], partners.columns(pairs.picks)
+            own, other = take_rows(batch, pairs.positions).columns[:width], partners.columns(pairs.picks)
             joined = made(own + other if side == 0 else other + own, self._both, len(pairs.positions))
             if self._condition:
                 mask = self._condition.mask(joined, self)
@@ -229,7 +229,7 @@ class Join(TwoInputTableOperator):
         return first, last
 
     # --- output ---
-    def _repeated(
+    def _repeat_pairs(
         self, side: int, batch: pa.RecordBatch, pairs: Pairs, joined: pa.RecordBatch, repeats: Numbers
     ) -> Joined:
         """Return pairs with their kinds, repeated by the count of the row of the other side."""
@@ -240,7 +240,7 @@ class Join(TwoInputTableOperator):
         if self._keeps_updates(side):
             sorting, kinds = updates_side_by_side(kinds_of(batch), pairs.positions[order], pairs.picks[order], turn)
             order = order[sorting]
-        return Joined(self._with_kinds(taken(joined, order).columns, kinds), pairs.positions[order])
+        return Joined(self._with_kinds(take_rows(joined, order).columns, kinds), pairs.positions[order])
 
     def _keeps_updates(self, side: int) -> bool:
         return self.spec.kind == "INNER" and self.spec.changelogs[side] and self.spec.keeps_updates[side]
@@ -267,7 +267,7 @@ class Join(TwoInputTableOperator):
         chosen, positions = batch.filter(pa.array(mask)), np.flatnonzero(mask)
         own = chosen.columns[: len(self.spec.schemas[side])]
         kinds = with_pairs(self._kinds(side, chosen), positions)
-        return Joined(self._with_kinds(self._padded(side, own, chosen.num_rows), kinds), positions)
+        return Joined(self._with_kinds(self._pad(side, own, chosen.num_rows), kinds), positions)
 
     def _send_others(self, side: int, rows: list[Held], found: bool) -> None:
         """Send rows of the other side that have found their first match, or lost their last one."""
@@ -275,9 +275,9 @@ class Join(TwoInputTableOperator):
             comes = found is (self.spec.kind == "SEMI")
             own = batch_of(rows, self.spec.schemas[side]).columns
             kinds = _kind(INSERT if comes else DELETE, len(rows))
-            self._send_all([self._with_kinds(self._padded(side, own, len(rows)), kinds)])
+            self._send_all([self._with_kinds(self._pad(side, own, len(rows)), kinds)])
 
-    def _padded(self, side: int, own: list[pa.Array], count: int) -> list[pa.Array]:
+    def _pad(self, side: int, own: list[pa.Array], count: int) -> list[pa.Array]:
         if self.spec.one_sided:
             return own
         missing = [pa.nulls(count, field.type) for field in self.spec.schemas[1 - side]]
@@ -288,7 +288,7 @@ class Join(TwoInputTableOperator):
             return made([*arrays, kinds], self.schema, len(kinds))
         batch = made(arrays, self.schema, len(kinds))
         if self.only_final:
-            for row, kind in zip(held_rows(batch), kinds.to_pylist(), strict=True):
+            for row, kind in zip(state_rows(batch), kinds.to_pylist(), strict=True):
                 self.gather(kind, row)
         return batch
 

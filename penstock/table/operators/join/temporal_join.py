@@ -19,10 +19,10 @@ from penstock.table.operators.base.query_batches import (
     Held,
     batch_of,
     column_of,
-    held_rows,
+    state_rows,
 )
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.state_matching import Keyed, gathered, keyed
+from penstock.table.operators.base.state_matching import Keyed, group_entries, rows_by_key
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.base.update_pairs import without_pairs
 from penstock.table.operators.io.row_conversions import millis_of
@@ -61,27 +61,27 @@ class TemporalJoin(TwoInputTableOperator):
 
     # --- input ---
     def left(self, batch: pa.RecordBatch) -> None:
-        arrived, entries = self._arrived(0, batch)
+        arrived, entries = self._arrivals(0, batch)
         before = self._waiting.get_all(arrived.keys)
-        now = [[*(before[code] or ()), *more] for code, more in gathered(arrived.codes, entries)]
+        now = [[*(before[code] or ()), *more] for code, more in group_entries(arrived.codes, entries)]
         self._waiting.put_all(arrived.keys, now)
         self._due.add(np.array([time for time, _, _ in entries], np.int64), arrived.key_of_each())
         self._keep_young(self._versions, arrived.keys)
 
     def right(self, batch: pa.RecordBatch) -> None:
-        arrived, entries = self._arrived(1, batch)
+        arrived, entries = self._arrivals(1, batch)
         before = self._versions.get_all(arrived.keys)
-        now = [_with_versions(before[code], more) for code, more in gathered(arrived.codes, entries)]
+        now = [_with_versions(before[code], more) for code, more in group_entries(arrived.codes, entries)]
         changed = [(key, own) for key, own in zip(arrived.keys, now, strict=True) if own]
         self._versions.put_all([key for key, _ in changed], [own for _, own in changed])
         self._keep_young(self._waiting, arrived.keys)
 
-    def _arrived(self, side: int, batch: pa.RecordBatch) -> tuple[Keyed, list[Waiting]]:
+    def _arrivals(self, side: int, batch: pa.RecordBatch) -> tuple[Keyed, list[Waiting]]:
         width = len(self.spec.schemas[side])
         kinds = batch.column(width).to_pylist() if self.spec.changelogs[side] else [INSERT] * batch.num_rows
         times = millis_of(batch.column(self.times[side])).to_pylist()
-        entries = list(zip(times, held_rows(batch, range(width)), kinds, strict=True))
-        return keyed(batch, self.selectors[side]), entries
+        entries = list(zip(times, state_rows(batch, range(width)), kinds, strict=True))
+        return rows_by_key(batch, self.selectors[side]), entries
 
     def _keep_young(self, other: Any, keys: Sequence[Any]) -> None:
         """Renew the time to live of the other side of these keys."""

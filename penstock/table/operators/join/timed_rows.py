@@ -66,16 +66,19 @@ class TimedRows:
         cut, buckets = head["gone"], head["buckets"]
         first, last = low // self._width, high // self._width
         self._read[key] = [
-            place for bucket in sorted(buckets) if first <= bucket <= last for place in self._paged(key, head, bucket)
+            place
+            for bucket in sorted(buckets)
+            if first <= bucket <= last
+            for place in self._pages_of(key, head, bucket)
         ]
         return [entry for _, page in self._read[key] for entry in page if entry[0] > cut]
 
-    def _paged(self, key: Any, head: Head, bucket: int) -> list[tuple[Any, list[Kept]]]:
+    def _pages_of(self, key: Any, head: Head, bucket: int) -> list[tuple[Any, list[Kept]]]:
         """Return the pages of a bucket, with their addresses."""
         addresses = [(key, (bucket, number)) for number in range(-(-head["buckets"][bucket] // PAGE_ROWS))]
         return list(zip(addresses, self._pages.get_all(addresses), strict=True))
 
-    def changed(self, key: Any, entries: Sequence[Kept]) -> None:
+    def store_changes(self, key: Any, entries: Sequence[Kept]) -> None:
         """Store entries of the last read that were changed in place."""
         if key not in self._read:
             self._heads.put(key, self._heads.get(key))
@@ -117,7 +120,7 @@ class TimedRows:
         for key, head in zip(keys, self._heads.get_all(keys), strict=True):
             if head is None or self._earliest(key, head, due) > due:
                 continue  # the row that was due is gone already, with another one of its key
-            left = self._shortened(key, head, limit, removed)
+            left = self._shorten(key, head, limit, removed)
             if left:
                 shorter[key] = left
             else:
@@ -134,12 +137,12 @@ class TimedRows:
         if cut >= due:
             return due + 1
         for bucket in sorted(buckets):
-            times = [entry[0] for _, page in self._paged(key, head, bucket) for entry in page if entry[0] > cut]
+            times = [entry[0] for _, page in self._pages_of(key, head, bucket) for entry in page if entry[0] > cut]
             if times:
                 return int(min(times))
         return MIN_TIMESTAMP
 
-    def _shortened(self, key: Any, head: Any, limit: int, removed: list[Kept]) -> Any:
+    def _shorten(self, key: Any, head: Any, limit: int, removed: list[Kept]) -> Any:
         """Remove rows up to a limit, and return the head of the remaining rows, or an empty value if there are none."""
         if isinstance(head, tuple):
             gone = head if len(head) == 1 else [entry for entry in head if entry[0] <= limit]
@@ -147,7 +150,7 @@ class TimedRows:
             return () if len(gone) == len(head) else tuple([entry for entry in head if entry[0] > limit])
         cut, buckets = head["gone"], head["buckets"]
         for bucket in [bucket for bucket in sorted(buckets) if bucket * self._width <= limit]:
-            pages = self._paged(key, head, bucket)
+            pages = self._pages_of(key, head, bucket)
             entries = [entry for _, page in pages for entry in page]
             removed += [entry for entry in entries if cut < entry[0] <= limit]
             if all(entry[0] <= limit for entry in entries):

@@ -16,7 +16,7 @@ from penstock.engine.records.elements import Chunk, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal, Rex, rewritten
 from penstock.table.operators.aggregate.functions import Fold, fold_for
-from penstock.table.operators.base.query_batches import Held, batch_of, held_rows
+from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.rowwise import rowwise
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.io.row_conversions import millis_of
@@ -36,7 +36,7 @@ class EventsOfBatches(TableOperator):
 
     def batch(self, batch: pa.RecordBatch) -> None:
         stamps = None if self.time is None else millis_of(batch.column(self.time)).to_pylist()
-        self.emit(held_rows(batch), stamps)
+        self.emit(state_rows(batch), stamps)
 
 
 class BatchesOfRows(Operator):
@@ -70,9 +70,9 @@ class Seen:
 
     def over_takes(self, rex: Rex) -> Rex:
         """Return an expression over the columns of accesses."""
-        return rewritten(rex, self._taken)
+        return rewritten(rex, self._replace_access)
 
-    def _taken(self, rex: Rex) -> Rex | None:
+    def _replace_access(self, rex: Rex) -> Rex | None:
         if not isinstance(rex, Call) or rex.function not in {"LAST", "FIRST", "MATCH_AGG", "MATCH_ROWTIME"}:
             return None
         if rex not in self.takes:

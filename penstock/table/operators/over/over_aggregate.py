@@ -15,7 +15,7 @@ from penstock.table.logical.nodes import Columns as PlanColumns
 from penstock.table.logical.rex import OverSpec
 from penstock.table.operators.aggregate.functions.positions import has_all_values, over_folds, without_values
 from penstock.table.operators.base.folding_operator import FoldingOperator
-from penstock.table.operators.base.query_batches import Held, column_of, held_rows
+from penstock.table.operators.base.query_batches import Held, column_of, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.io.row_conversions import millis_of
@@ -73,7 +73,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         else:
             times = millis_of(batch.column(self.time)).to_pylist()
         by_key: dict[int, list[Waiting]] = {}
-        rows = zip(times, held_rows(batch), arguments_of(self.folds, batch), strict=True)
+        rows = zip(times, state_rows(batch), arguments_of(self.folds, batch), strict=True)
         for code, row in zip(found.which.to_pylist(), rows, strict=True):
             by_key.setdefault(code, []).append(row)
         keys = [found.distinct[code] for code in by_key]
@@ -91,7 +91,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
     def _keep(self, key: Any, state: list[Any], arrived: list[Waiting]) -> None:
         if self._has_alarms():
             self._ring(state)
-        limit = self.current_watermark if self._unbounded() else state[0]
+        limit = self.current_watermark if self._is_unbounded() else state[0]
         in_time = [row for row in arrived if row[0] is not None and row[0] > limit]
         self._late.inc(len(arrived) - len(in_time))
         if self._has_alarms():
@@ -128,9 +128,9 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
                 alarms.append(time + length * 3 // 2 + 1)
 
     def _has_alarms(self) -> bool:
-        return not self.frame.rows and not self._unbounded()
+        return not self.frame.rows and not self._is_unbounded()
 
-    def _unbounded(self) -> bool:
+    def _is_unbounded(self) -> bool:
         return self.frame.start is None
 
     # --- time ---
@@ -175,8 +175,8 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
             columns.append(values)
             for state, accumulator in zip(states, now, strict=True):
                 state[2][number] = accumulator
-        if not self._unbounded():
-            for state, framed in zip(states, rows.framed(), strict=True):
+        if not self._is_unbounded():
+            for state, framed in zip(states, rows.rows_in_frame(), strict=True):
                 state[3] = framed
         self._tell([row[1] for own in due for row in own], columns, rows.times)
 

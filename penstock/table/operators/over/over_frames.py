@@ -51,7 +51,7 @@ class Frames:
             for number, fold in enumerate(self.folds):
                 values = ranks_of(fold.call, own, [one[number] for one in inside], self.folds[0].call.function)
                 if values is None:
-                    values = self._framed(fold, own, [one[number] for one in inside])
+                    values = self._aggregate_frames(fold, own, [one[number] for one in inside])
                 for position, value in zip(positions, values, strict=True):
                     results[number][position] = value
         return results
@@ -61,7 +61,7 @@ class Frames:
         order = self.window.order
         return bool(order) and pa.types.is_timestamp(batch.schema.field(order[0].index).type)
 
-    def _framed(self, fold: Fold, places: list[Any], args: list[Any]) -> list[Any]:
+    def _aggregate_frames(self, fold: Fold, places: list[Any], args: list[Any]) -> list[Any]:
         """Return the values of an aggregate over the frame of each row. Frames only move forward."""
         accumulator, first, last, values = fold.new(), 0, 0, []
         for index in range(len(places)):

@@ -20,8 +20,8 @@ from penstock.table.operators.base.query_batches import (
     UPDATE_BEFORE,
     Held,
     batch_of,
-    held_rows,
-    joined,
+    concatenate,
+    state_rows,
 )
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.sorting import order_of, sort_positions
@@ -55,7 +55,7 @@ class OverAtEnd(KeyedTableOperator):
     def at_end(self) -> None:
         if not self._held:
             return
-        whole, self._held = joined(self._held), []
+        whole, self._held = concatenate(self._held), []
         if self.window.order:
             whole = whole.take(sort_positions(whole, self.window.order))
         found = Columns(whole).keys(self.key_selector)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ class ChangingOver(HoldingTableOperator):
         width = len(self.columns)
         kinds = batch.column(width).to_pylist() if self.signed else [INSERT] * batch.num_rows
         by_key: dict[int, list[tuple[Held, int]]] = {}
-        for code, row, kind in zip(found.which.to_pylist(), held_rows(batch, range(width)), kinds, strict=True):
+        for code, row, kind in zip(found.which.to_pylist(), state_rows(batch, range(width)), kinds, strict=True):
             by_key.setdefault(code, []).append((row, kind))
         for code, changes in by_key.items():
             self._change(found.distinct[code], changes)

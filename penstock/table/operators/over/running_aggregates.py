@@ -84,7 +84,7 @@ class Sequences:
         found: Numbers = np.cumsum(self.bounds + self.sizes - self.firsts) - 1
         return found
 
-    def framed(self) -> list[list[Framed]]:
+    def rows_in_frame(self) -> list[list[Framed]]:
         """Return the rows of each key that are in the frame of its last row."""
         kept = []
         for one, start in zip(self.ready, (self.starts[self.lasts()] - self.bounds).tolist(), strict=True):
@@ -106,11 +106,11 @@ def results(fold: Fold, number: int, rows: Sequences, frame: Frame, accumulators
     """Return the results of the fold with this number. `accumulators` are those of the rows in the frames."""
     args = rows.arguments(number)
     if isinstance(fold, RowNumber):
-        return _numbered(rows, accumulators)
+        return _number_rows(rows, accumulators)
     if isinstance(fold, Count):
-        return _counted(args, rows, frame, accumulators)
+        return _count_rows(args, rows, frame, accumulators)
     if isinstance(fold, Sum) and is_whole(fold.types[0]):
-        found = _summed(fold, args, rows, frame, accumulators)
+        found = _sum_rows(fold, args, rows, frame, accumulators)
         if found is not None:
             return found
     if isinstance(fold, Extreme | ExtremeOfChanges) and is_whole(fold.types[0]):
@@ -118,7 +118,7 @@ def results(fold: Fold, number: int, rows: Sequences, frame: Frame, accumulators
     return row_by_row(fold, args, rows, accumulators)
 
 
-def _numbered(rows: Sequences, accumulators: list[Any]) -> Results:
+def _number_rows(rows: Sequences, accumulators: list[Any]) -> Results:
     known = np.array(accumulators, "int64")
     values = (known - rows.firsts)[rows.keys] + rows.ends
     return values.tolist(), (known + rows.bounds + rows.sizes - rows.firsts).tolist()
@@ -136,13 +136,13 @@ def _up_to(values: Numbers) -> Numbers:
     return sums
 
 
-def _counted(args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results:
+def _count_rows(args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results:
     counts = np.fromiter((own is not None and None not in own for own in args), "int64", len(args))
     found = _over(_up_to(counts), rows, frame, np.array(accumulators, "int64"))
     return found.tolist(), found[rows.lasts()].tolist()
 
 
-def _summed(fold: Sum, args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results | None:
+def _sum_rows(fold: Sum, args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results | None:
     """Return sums, or None if numbers are too large."""
     there = [own is not None and own[0] is not None for own in args]
     numbers = [own[0] if known else 0 for own, known in zip(args, there, strict=True)]

@@ -12,7 +12,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.operators.base.due_times import Due
-from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, batch_of, held_rows
+from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, batch_of, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.io.row_conversions import millis_of
@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
     batch: pa.RecordBatch
 
     def entries(self) -> list[Entry]:
-        return list(zip(self.times, held_rows(self.batch), strict=True))
+        return list(zip(self.times, state_rows(self.batch), strict=True))
 
 
 class DeduplicateOperator(HoldingTableOperator):
@@ -110,7 +110,7 @@ class KeepLast(DeduplicateOperator):
         assert found is not None
         held: list[Entry | None] = self._kept.get_all(found.distinct)
         rank = (1,) if self.ranked else ()
-        rows = zip(found.which.to_pylist(), self._times(batch).tolist(), held_rows(batch), strict=True)
+        rows = zip(found.which.to_pylist(), self._times(batch).tolist(), state_rows(batch), strict=True)
         for code, time, row in rows:
             before = held[code]
             if before is not None and before[0] > time:

@@ -54,9 +54,9 @@ class OrderedRows:
         if isinstance(rows, Few) and self._most is not None and len(rows) > self._most:
             rows = Tree.of(self, key, rows)
         if isinstance(rows, Tree) and len(rows) <= FEW_AGAIN:
-            rows = rows.taken_apart()
+            rows = rows.take_apart()
         if len(rows):
-            self._heads.put(key, rows.written())
+            self._heads.put(key, rows.save())
         else:
             self._heads.remove(key)
 
@@ -86,7 +86,7 @@ class Few:
         """Return the first rows, or all if the count is None."""
         return self._rows[:count]
 
-    def written(self) -> list[Held]:
+    def save(self) -> list[Held]:
         """Return the entry of the partition."""
         return self._rows
 
@@ -117,7 +117,7 @@ class Tree:
             made.insert(row)
         return made
 
-    def taken_apart(self) -> Few:
+    def take_apart(self) -> Few:
         """Delete the tree from state, and return its rows as a list."""
         rows = self.first(None)
         self._rows.numbers.remove_all([(self._key, row) for row in rows])
@@ -125,7 +125,7 @@ class Tree:
             self._rows.nodes.remove((self._key, number))
         return Few(rows, self._rows.order)
 
-    def written(self) -> tuple[int, int, int, int]:
+    def save(self) -> tuple[int, int, int, int]:
         """Write the changed nodes, and return the entry of the partition."""
         for number in self._changed:
             if number in self._loaded:

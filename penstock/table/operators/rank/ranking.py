@@ -19,7 +19,7 @@ from penstock.table.operators.base.query_batches import (
     Held,
     batch_of,
     column_of,
-    held_rows,
+    state_rows,
 )
 from penstock.table.operators.base.sorting import sort_positions
 
@@ -28,11 +28,11 @@ Numbers = np.ndarray[Any, Any]
 
 def first_of_each(batch: pa.RecordBatch, which: pa.Array, order: Sequence[SortKey], count: int) -> pa.Array:
     """Return the positions, in the order of arrival, of the first `count` rows of each key in this batch."""
-    positions, ranks = ranked(sort_positions(batch, order).to_numpy(), which.to_numpy(zero_copy_only=False))
+    positions, ranks = rank_rows(sort_positions(batch, order).to_numpy(), which.to_numpy(zero_copy_only=False))
     return pa.array(np.sort(positions[ranks < count]))
 
 
-def ranked(in_order: Numbers, groups: Numbers) -> tuple[Numbers, Numbers]:
+def rank_rows(in_order: Numbers, groups: Numbers) -> tuple[Numbers, Numbers]:
     """Return the positions of sorted rows, group by group, and their ranks in their groups, from 0."""
     in_group = groups[in_order]
     by_group = np.argsort(in_group, kind="stable")
@@ -100,13 +100,13 @@ class Contest:
         self.batch = batch
         self.sizes = np.fromiter(map(len, held), "int64", len(held))
         self.held = list(chain.from_iterable(held))
-        self.rows = self.held + held_rows(batch)
+        self.rows = self.held + state_rows(batch)
         self._starts = np.cumsum(self.sizes) - self.sizes
         self._groups = np.concatenate([np.repeat(np.arange(len(held)), self.sizes), groups])
 
     def decide(self, order: Order, most: int) -> list[list[Held]]:
         """Return the rows that each group has now."""
-        positions, ranks = ranked(order.positions(self.held, self.batch), self._groups)
+        positions, ranks = rank_rows(order.positions(self.held, self.batch), self._groups)
         inside = ranks < most
         self._now, self._ranks = positions[inside], ranks[inside] + 1
         rows = list(map(self.rows.__getitem__, self._now.tolist()))

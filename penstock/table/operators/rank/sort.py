@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.logical.rex import SortKey
-from penstock.table.operators.base.query_batches import held_rows, joined
+from penstock.table.operators.base.query_batches import concatenate, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.sorting import order_of, sort_positions
 from penstock.table.operators.base.table_operator import KeyedTableOperator
@@ -37,7 +37,7 @@ class SortAtEnd(KeyedTableOperator):
     def at_end(self) -> None:
         if not self._held:
             return
-        whole, self._held = joined(self._held), []
+        whole, self._held = concatenate(self._held), []
         if self.order:
             whole = whole.take(sort_positions(whole, self.order))
         self.send(whole.slice(self.offset, self.limit))
@@ -67,7 +67,7 @@ class TemporalSort(KeyedTableOperator):
     def batch(self, batch: pa.RecordBatch) -> None:
         state = self._waiting.get(()) or [MIN_TIMESTAMP, []]
         times = millis_of(batch.column(self.time)).to_pylist()
-        for time, row in zip(times, held_rows(batch), strict=True):
+        for time, row in zip(times, state_rows(batch), strict=True):
             if time is None or time <= state[0]:
                 self._late.inc()
                 continue

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns, Keys
 from penstock.table.logical.rex import SortKey
-from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, held_rows
+from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.sorting import order_of
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -113,7 +113,7 @@ class TopN(HoldingTableOperator):
     def _few(self, batch: pa.RecordBatch) -> None:
         found = self._keys(batch)
         width = batch.num_columns - (1 if self.spec.signed else 0)
-        rows = held_rows(batch, range(width))
+        rows = state_rows(batch, range(width))
         kinds = batch.column(width).to_pylist() if self.spec.signed else None
         by_key: dict[int, list[int]] = {}
         for position, code in enumerate(found.which.to_pylist()):
@@ -131,12 +131,12 @@ class TopN(HoldingTableOperator):
     def _change_first(self, key: Any, rows: list[Held]) -> None:
         """Process rows without retractions. State has only the first rows of a partition."""
         held: list[Held] = self._partitions.get(key) or []
-        before, changed = self._shown(held), False
+        before, changed = self._visible_rows(held), False
         for row in rows:
             changed |= self._insert(held, row)
         if changed:
             self._partitions.put(key, held)
-            self._tell(before, self._shown(held))
+            self._tell(before, self._visible_rows(held))
 
     def _insert(self, held: list[Held], row: Held) -> bool:
         """Insert a row if it is among the first. Return True if it is."""
@@ -151,7 +151,7 @@ class TopN(HoldingTableOperator):
 
     def _change_all(self, key: Any, rows: list[Held], adds: list[bool]) -> None:
         held, changed = self._all_rows.read(key), False
-        before = self._shown(held.first(self.spec.last))
+        before = self._visible_rows(held.first(self.spec.last))
         for row, comes in zip(rows, adds, strict=True):
             if comes:
                 held.insert(row)
@@ -159,11 +159,11 @@ class TopN(HoldingTableOperator):
             else:
                 changed |= held.remove(row)
         if changed:
-            now = self._shown(held.first(self.spec.last))
+            now = self._visible_rows(held.first(self.spec.last))
             self._all_rows.write(key, held)
             self._tell(before, now)
 
-    def _shown(self, held: list[Held]) -> list[Held]:
+    def _visible_rows(self, held: list[Held]) -> list[Held]:
         return held[self.spec.first - 1 : self.spec.last]
 
     def _tell(self, before: list[Held], now: list[Held]) -> None:

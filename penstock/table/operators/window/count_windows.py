@@ -45,10 +45,10 @@ class CountWindows(FoldingOperator):
         count, rows = self._counted.get(key) or (0, [])
         count, rows = count + 1, [*rows, row][-self.size :]
         if count >= self.size and (count - self.size) % self.slide == 0:
-            self._complete.append((key, [self._folded(fold, rows, number) for number, fold in enumerate(self.folds)]))
+            self._complete.append((key, [self._fold(fold, rows, number) for number, fold in enumerate(self.folds)]))
         self._counted.put(key, (count, rows))
 
-    def _folded(self, fold: Fold, rows: list[Arguments], number: int) -> Any:
+    def _fold(self, fold: Fold, rows: list[Arguments], number: int) -> Any:
         accumulator = fold.new()
         for row in rows:
             if row[number] is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
-from penstock.table.operators.aggregate.column_groups import combined
+from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Fold, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import with_counter
 from penstock.table.operators.aggregate.local_aggregate import signs_of
@@ -39,7 +39,7 @@ class LocalSlices(HoldingLocalOperator):
     def whole(self, batch: pa.RecordBatch) -> None:
         signs = signs_of(batch, self.signed)
         keys = [batch.column(self.keys[position]) for position in self._grouped_by]
-        made = combined(keys, [part for fold in self.folds for part in fold.parts(batch, signs)], self._form)
+        made = combine_parts(keys, [part for fold in self.folds for part in fold.parts(batch, signs)], self._form)
         found = dict(zip(self._grouped_by, made.columns, strict=False))
         for position in self.windows.window:
             found[position] = made.column(0).cast(pa.int64()).cast(self.schema.field(position).type)

@@ -17,14 +17,14 @@ from penstock.api.functions.key_selectors import ColumnKeys
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns, held_values
 from penstock.engine.records.elements import MIN_TIMESTAMP
-from penstock.table.operators.aggregate.column_groups import combined
+from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import key_columns, with_counter
 from penstock.table.operators.aggregate.local_aggregate import signs_of
 from penstock.table.operators.base.chunks import times_of
 from penstock.table.operators.base.expirations import Expirations
 from penstock.table.operators.base.folding_operator import FoldingOperator
-from penstock.table.operators.base.query_batches import held_rows
+from penstock.table.operators.base.query_batches import state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.window.slices import Times, last_moments
@@ -107,7 +107,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         for fold in self.folds:
             rows = zip(fold.rows(batch), by_sign, fold.chosen(batch) or repeat(True), strict=False)
             added.append([fold.add(fold.new(), args, sign) if chosen else fold.new() for args, sign, chosen in rows])
-        keys = held_rows(batch, self.key_selector.positions)
+        keys = state_rows(batch, self.key_selector.positions)
         times = (batch.column(self.time).cast(pa.int64()).to_numpy(zero_copy_only=False) // MICROS).tolist()
         self._add_all(
             (key[0] if len(key) == 1 else key, (time, time + self.gap, tuple(own)))
@@ -121,7 +121,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         times = batch.column(self.time).cast(pa.int64()).to_numpy(zero_copy_only=False) // MICROS
         signs = signs_of(batch, self.signed)
         parts = [part for fold in self.folds for part in fold.parts(batch, signs)]
-        by_key = self._grouped(codes, times, parts)
+        by_key = self._group(codes, times, parts)
         simple = self._simple(by_key)
         self._add_all(self._sessions_of(found.distinct, Runs(times_of(by_key), by_key).filter(simple)))
         if not simple.all():
@@ -129,11 +129,11 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
             others[times_of(by_key)[simple]] = False
             rows = np.flatnonzero(others[codes])
             chosen = [Part(None if part.column is None else part.column.take(rows), part.function) for part in parts]
-            self._add_all(self._sessions_of(found.distinct, self._sorted_runs(codes[rows], times[rows], chosen)))
+            self._add_all(self._sessions_of(found.distinct, self._find_runs(codes[rows], times[rows], chosen)))
 
-    def _grouped(self, numbers: Times, times: Times, parts: list[Part]) -> pa.RecordBatch:
+    def _group(self, numbers: Times, times: Times, parts: list[Part]) -> pa.RecordBatch:
         moments = pa.array(times)
-        return combined([pa.array(numbers)], [Part(moments, "min"), Part(moments, "max"), *parts], self._form)
+        return combine_parts([pa.array(numbers)], [Part(moments, "min"), Part(moments, "max"), *parts], self._form)
 
     def _simple(self, by_key: pa.RecordBatch) -> Times:
         """Return a mask of the keys whose rows are one run, without a row that would be late alone."""
@@ -149,7 +149,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         late: Times = lasts <= self.current_watermark
         return late
 
-    def _sorted_runs(self, codes: Times, times: Times, parts: list[Part]) -> Runs:
+    def _find_runs(self, codes: Times, times: Times, parts: list[Part]) -> Runs:
         """Return the runs of each key. If a row is late alone, each row is a run, in the order of arrival."""
         alone = np.isin(codes, codes[self._late_alone(times)])
         order = np.lexsort((np.where(alone, 0, times), codes))
@@ -158,7 +158,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         begins[1:] = (keys[1:] != keys[:-1]) | (np.diff(by_time) > self.gap) | alone[order][1:]
         numbers = np.empty(len(order), "int64")
         numbers[order] = np.cumsum(begins) - 1
-        made = self._grouped(numbers, times, parts)
+        made = self._group(numbers, times, parts)
         return Runs(keys[begins], made.take(pa.array(np.argsort(times_of(made)))))
 
     # --- input: sessions ---
@@ -194,9 +194,9 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         start, end, _ = session
         touched = [other for other in open_sessions if other[0] <= end and start <= other[1]]
         apart = [other for other in open_sessions if other[0] > end or start > other[1]]
-        return apart, self._merged(touched, session) if touched else session
+        return apart, self._merge(touched, session) if touched else session
 
-    def _merged(self, touched: list[Session], session: Session) -> Session:
+    def _merge(self, touched: list[Session], session: Session) -> Session:
         start, end, own = touched[0]
         for other in (*touched[1:], session):
             start, end = min(start, other[0]), max(end, other[1])
@@ -242,9 +242,9 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         complete, self._complete = self._complete, []
         if self.signed:
             complete = [(key, session) for key, session in complete if session[2][-1] != 0]
-        self.send(self._completed(complete))
+        self.send(self._output_of(complete))
 
-    def _completed(self, complete: list[tuple[Any, Session]]) -> pa.RecordBatch:
+    def _output_of(self, complete: list[tuple[Any, Session]]) -> pa.RecordBatch:
         windows = self.windows
         plain = [self.schema.field(position) for position in windows.plain]
         arrays = dict(zip(windows.plain, key_columns([key for key, _ in complete], plain), strict=True))

@@ -16,7 +16,7 @@ from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.state.tables import Layout
 from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.group_aggregate import fold_groups, key_columns, row_folds
-from penstock.table.operators.aggregate.local_aggregate import grouped
+from penstock.table.operators.aggregate.local_aggregate import group_rows
 from penstock.table.operators.base.folding_operator import FoldingOperator
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -69,7 +69,7 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
-        found = grouped(batch, self.all_keys, self.folds, None)
+        found = group_rows(batch, self.all_keys, self.folds, None)
         rows = None if found.positions is None else row_folds(self.folds, batch, None)
         ends = [int(self._end_of(key)) // MICROS for key in found.keys]
         addresses = list(zip(map(self._key_of, found.keys), ends, strict=True))
@@ -135,7 +135,7 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
             for number, fold in enumerate(self.folds):
                 whole = fold.new()
                 for part in parts:
-                    whole = fold.merge(whole, fold.copied(part[number]))
+                    whole = fold.merge(whole, fold.copy_accumulator(part[number]))
                 merged.append(fold.value(whole))
             self._complete.append((window, key, merged))
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import held_values
-from penstock.table.operators.aggregate.column_groups import combined
+from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import key_columns, with_counter
 from penstock.table.operators.aggregate.local_aggregate import signs_of
@@ -62,7 +62,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         self._form = pa.schema([pa.field("end", pa.int64()), *keys, *parts])
         self._width = 1 + len(keys)
         self._functions = [function for fold in self.folds for function in fold.functions()]
-        self._chunks = Chunks(self._form, self._combined)
+        self._chunks = Chunks(self._form, self._combine)
         self.stores = (self._chunks,)
         self.restore()
 
@@ -73,7 +73,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         if batch.column(end).null_count:
             batch = batch.filter(batch.column(end).is_valid())
         keys = [batch.column(positions[position]) for position in self.windows.plain]
-        made = combined([batch.column(end), *keys], self._parts(batch), self._form)
+        made = combine_parts([batch.column(end), *keys], self._parts(batch), self._form)
         in_millis = pa.array(times_of(made) // MICROS)
         self._chunks.add(self.in_time(made.set_column(0, self._form.field(0), in_millis)))
 
@@ -83,10 +83,10 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         signs = signs_of(batch, self.signed)
         return [part for fold in self.folds for part in fold.parts(batch, signs)]
 
-    def _combined(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _combine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Merge rows with the same time and key."""
         parts = list(map(Part, rows.columns[self._width :], self._functions))
-        return combined(rows.columns[: self._width], parts, self._form)
+        return combine_parts(rows.columns[: self._width], parts, self._form)
 
     # --- state ---
     def write(self) -> None:
@@ -97,7 +97,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         names = {end: self._namespace(end) for end in set(ends)}
         addresses = [(key, names[end]) for key, end in zip(self._keys(fresh), ends, strict=True)]
         entries = self.panes.get_all(addresses)
-        self.panes.put_all(addresses, self._folded(fresh, entries))
+        self.panes.put_all(addresses, self._fold_parts(fresh, entries))
         for end, address, entry in zip(ends, addresses, entries, strict=True):
             if entry is None:
                 self.note(end, address)
@@ -108,7 +108,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
             return columns[0]
         return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
 
-    def _folded(self, rows: pa.RecordBatch, entries: list[Any]) -> list[Any]:
+    def _fold_parts(self, rows: pa.RecordBatch, entries: list[Any]) -> list[Any]:
         """Return accumulators with the parts of rows folded in."""
         feed, now = iter(rows.columns[self._width :]), []
         for number, fold in enumerate(self.folds):
@@ -118,27 +118,27 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
 
     def _namespace(self, end: int) -> tuple[int, ...]:
         """Return the namespace of a slice in state: its end, or all bounds that are keys if it is a window."""
-        if self.slicing.shared:
+        if self.slicing.is_shared:
             return (end * MICROS,)
         start = int(self.slicing.starts(np.array([end]))[0])
         bounds = {"start": start, "end": end, "time": end - 1}
         return tuple([bounds[role] * MICROS for role in self.windows.roles])
 
     def end_of(self, address: Any, value: Any) -> int:
-        position = 0 if self.slicing.shared else self.windows.roles.index("end")
+        position = 0 if self.slicing.is_shared else self.windows.roles.index("end")
         return int(address[1][position]) // MICROS
 
     def put_back(self, entries: list[tuple[Any, Any]]) -> None:
         arrays = [pa.array([self.end_of(address, value) for address, value in entries], pa.int64())]
         arrays += key_columns([key for (key, _), _ in entries], list(self._form)[1 : self._width])
         for number, fold in enumerate(self.folds):
-            arrays += fold.unfolded([value[number] for _, value in entries])
+            arrays += fold.unfold([value[number] for _, value in entries])
         self._chunks.restore(pa.RecordBatch.from_arrays(arrays, schema=self._form))
 
     # --- output ---
     def fire(self, due: Due) -> None:
-        rows = self._chunks.take(due.taken(), due.kept)
-        if not self.slicing.shared:
+        rows = self._chunks.take(due.slices_to_take(), due.kept)
+        if not self.slicing.is_shared:
             self._put_together(rows)
             return
         for now in _some_windows(rows, due):
@@ -149,15 +149,15 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
 
     def _put_together(self, rows: pa.RecordBatch) -> None:
         """Merge the rows of windows, and add an output row for each key and window. Windows are in order."""
-        made = self._combined(rows)
+        made = self._combine(rows)
         if self.signed:
             made = made.filter(pc.not_equal(made.columns[-1], 0))
         ends = times_of(made)
         if len(ends) > 1 and (np.diff(ends) < 0).any():
             made = made.take(pa.array(np.argsort(ends, kind="stable")))
-        self.complete.append(self._completed(made))
+        self.complete.append(self._output_of(made))
 
-    def _completed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _output_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         ends, windows = times_of(rows), self.windows
         bounds = {"start": self.slicing.starts(ends), "end": ends, "time": ends - 1}
         arrays: dict[int, pa.Array] = dict(zip(windows.plain, rows.columns[1 : self._width], strict=True))

@@ -28,7 +28,7 @@ class Slicing(WindowSpec):
     """True if rows come with their windows, so that each window is a slice, whatever its kind."""
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Return True if a slice can belong to several windows."""
         return not self.given and self.kind != "TUMBLE"
 
@@ -47,7 +47,7 @@ class Slicing(WindowSpec):
 
     def window_ends(self, ends: Times) -> tuple[Times, Times]:
         """Return for each slice the possible ends of its windows, in order, and a mask of those that exist."""
-        if not self.shared:
+        if not self.is_shared:
             return ends[:, None], np.ones((len(ends), 1), bool)
         if self.kind == "CUMULATE":
             start = self.starts(ends)
@@ -68,7 +68,7 @@ class Slicing(WindowSpec):
         With CUMULATE, these are all slices of a window that is over. `over` has the sorted ends of windows that are
         over.
         """
-        if not self.shared or self.kind != "CUMULATE":
+        if not self.is_shared or self.kind != "CUMULATE":
             return ends
         starts = self.starts(over)
         latest = np.searchsorted(starts, self.starts(ends), "right") - 1
@@ -119,6 +119,6 @@ class SliceTableOperator(TableOperator):
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
 
-def unchanged(times: Times) -> Times:
+def same_times(times: Times) -> Times:
     """Return the times themselves, as bounds of rows whose window is not known yet, as in a session."""
     return times

@@ -14,7 +14,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.state.tables import Layout
 from penstock.table.operators.aggregate.functions.fold import Fold, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import fold_groups, key_columns, row_folds, with_counter
-from penstock.table.operators.aggregate.local_aggregate import Groups, grouped, regrouped, signs_of
+from penstock.table.operators.aggregate.local_aggregate import Groups, group_rows, regroup_parts, signs_of
 from penstock.table.operators.base.due_times import Due
 from penstock.table.operators.base.folding_operator import FoldingOperator
 from penstock.table.operators.base.query_state import store
@@ -75,10 +75,10 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         rows: list[Any] | None = None
         if self.parts_come:
             vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
-            found = regrouped(batch, len(self.all_keys.positions), vectors)
+            found = regroup_parts(batch, len(self.all_keys.positions), vectors)
         else:
             signs = signs_of(batch, self.signed)
-            found = grouped(batch, self.all_keys, self.folds, signs)
+            found = group_rows(batch, self.all_keys, self.folds, signs)
             rows = None if found.positions is None else row_folds(self.folds, batch, signs)
         self._fold(found, rows)
 

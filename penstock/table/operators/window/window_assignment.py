@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
-from penstock.table.operators.base.query_batches import DELETE, UPDATE_BEFORE, Held, held_rows
+from penstock.table.operators.base.query_batches import DELETE, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
@@ -147,7 +147,7 @@ class SessionTableOperator(KeyedTableOperator):
             times = [self.context.clock.now] * batch.num_rows
         else:
             times = local_millis(batch.column(self.time), self.zone).to_pylist()
-        for code, time, row in zip(found.which.to_pylist(), times, held_rows(batch), strict=True):
+        for code, time, row in zip(found.which.to_pylist(), times, state_rows(batch), strict=True):
             if time is not None:
                 self._add(found.distinct[code], time, row)
 

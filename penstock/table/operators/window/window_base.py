@@ -38,7 +38,7 @@ class Due:
     kept: Times
     """The slices that other windows still need."""
 
-    def taken(self) -> Times:
+    def slices_to_take(self) -> Times:
         """Return the slices of the windows that end now."""
         return self.ends[self.now.any(axis=1)]
 
@@ -103,7 +103,7 @@ class WindowOperator(KeyedTableOperator, ABC):
             self._fetch(self._ends())
         found, there = self.slicing.window_ends(self._ends())
         lasts = self.last_moments(found)
-        self._expect(lasts[there & (lasts > self._closed)] if self.slicing.shared else lasts[there])
+        self._expect(lasts[there & (lasts > self._closed)] if self.slicing.is_shared else lasts[there])
 
     def note(self, end: int, address: Any) -> None:
         """Remember an entry of the table."""
@@ -158,7 +158,7 @@ class WindowOperator(KeyedTableOperator, ABC):
     def _over_until(self) -> int:
         if not self.processing_time:
             return self.current_watermark
-        return self._closed if self.slicing.shared else MIN_TIMESTAMP
+        return self._closed if self.slicing.is_shared else MIN_TIMESTAMP
 
     def last_moments(self, ends: Times) -> Times:
         return last_moments(ends, self.zone, self.shifted)
@@ -189,11 +189,11 @@ class WindowOperator(KeyedTableOperator, ABC):
             windows, there = self.slicing.window_ends(ends)
             lasts = self.last_moments(windows)
             ahead = there & (lasts > until)
-            now = there & ~ahead & ((lasts > self._closed) | (not self.slicing.shared))
+            now = there & ~ahead & ((lasts > self._closed) | (not self.slicing.is_shared))
             self._next = None
             self._expect(lasts[ahead])
             due = Due(ends, windows, now, ends[ahead.any(axis=1)])
-            self._fetch(due.taken())
+            self._fetch(due.slices_to_take())
             self.fire(due)
             self._forget(due.kept)
         self._closed = until

@@ -12,7 +12,7 @@ from penstock.engine.records.columns import Columns
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of, truth
 from penstock.table.operators.base.equal_rows import Positions, equal_pairs, key_codes, without_nulls
-from penstock.table.operators.base.query_batches import Held, batch_of, held_rows
+from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.join.pairs import both_sides
 from penstock.table.operators.join.regular_join import JoinSpec
@@ -68,7 +68,7 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
         found = Columns(rows).keys(self.selectors[side])
         assert found is not None
         groups: dict[Any, list[Held]] = {}
-        for code, row in zip(found.which.to_pylist(), held_rows(rows), strict=True):
+        for code, row in zip(found.which.to_pylist(), state_rows(rows), strict=True):
             groups.setdefault((found.distinct[code], (row[start], row[end])), []).append(row)
         for address, own in groups.items():
             pane = self.panes.get(address)
@@ -89,7 +89,7 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
 
     # --- output ---
     def fire(self, due: Due) -> None:
-        taken = due.taken()
+        taken = due.slices_to_take()
         left, right = (chunks.take(taken, due.kept) for chunks in self.stores)
         one, other = self._matches(left, right)
         if self.spec.one_sided:
@@ -112,14 +112,14 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
         codes = key_codes([*windows[0], *plain[0]], [*windows[1], *plain[1]])
         safe = self.spec.null_safe
         able = without_nulls(plain[0], safe, left.num_rows), without_nulls(plain[1], safe, right.num_rows)
-        found = [self._accepted(left, right, *pairs) for pairs in equal_pairs(*codes, able)]
+        found = [self._accept(left, right, *pairs) for pairs in equal_pairs(*codes, able)]
         none = np.empty(0, "int64")
         return np.concatenate([none, *(one for one, _ in found)]), np.concatenate([none, *(two for _, two in found)])
 
     def _keys(self, batch: pa.RecordBatch, side: int) -> list[pa.Array]:
         return [batch.column(1 + position) for position in self.spec.keys[side]]
 
-    def _accepted(
+    def _accept(
         self, left: pa.RecordBatch, right: pa.RecordBatch, one: Positions, other: Positions
     ) -> tuple[Positions, Positions]:
         """Return the pairs that the condition accepts."""

@@ -14,7 +14,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.equal_rows import Positions, key_codes
-from penstock.table.operators.base.query_batches import Held, batch_of, held_rows
+from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.sorting import order_of, sort_positions
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.rank.top_n import TopNSpec
@@ -52,11 +52,11 @@ class WindowTopN(HoldingTableOperator, WindowOperator):
 
     def _first(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that can be sent, in the order of arrival."""
-        positions, ranks = self._ranked(rows)
+        positions, ranks = self._rank(rows)
         last = self.spec.last
         return rows if last is None else rows.take(pa.array(np.sort(positions[ranks < last])))
 
-    def _ranked(self, rows: pa.RecordBatch) -> tuple[Positions, Positions]:
+    def _rank(self, rows: pa.RecordBatch) -> tuple[Positions, Positions]:
         """Return the positions of rows by partition and then in order, and their ranks, which count from 0."""
         columns = [rows.column(position) for position in self._partition]
         codes, _ = key_codes(columns, [column.slice(0, 0) for column in columns])
@@ -77,7 +77,7 @@ class WindowTopN(HoldingTableOperator, WindowOperator):
         found = Columns(rows).keys(self.key_selector)  # type: ignore[arg-type]
         assert found is not None
         groups: dict[tuple[Any, Any], list[Held]] = {}
-        for code, row in zip(found.which.to_pylist(), held_rows(rows), strict=True):
+        for code, row in zip(found.which.to_pylist(), state_rows(rows), strict=True):
             bounds = tuple([row[position] for position in self.bounds])
             groups.setdefault((found.distinct[code], bounds), []).append(row)
         for address, own in groups.items():
@@ -95,8 +95,8 @@ class WindowTopN(HoldingTableOperator, WindowOperator):
 
     # --- output ---
     def fire(self, due: Due) -> None:
-        rows = self._chunks.take(due.taken(), due.kept)
-        positions, ranks = self._ranked(rows)
+        rows = self._chunks.take(due.slices_to_take(), due.kept)
+        positions, ranks = self._rank(rows)
         wanted = ranks >= self.spec.first - 1
         if self.spec.last is not None:
             wanted &= ranks < self.spec.last

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.logical.rex import Frame, Literal, Rex
 from penstock.table.sql.bind.placeholders import Aggregated, Keyed, Spanned
-from penstock.table.sql.parse.problems import invalid, placed
+from penstock.table.sql.parse.problems import invalid, with_place
 from penstock.table.sql.parse.syntax import Bound, CastTo, Constant, Invoke, Node, Ordering, Window
 from penstock.table.types.data_types import (
     DataType,
@@ -32,7 +32,7 @@ _SPREADS = {"VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STD
 _ORDERED_SETS = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
 
 
-def bound(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
+def bind_aggregate(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
     """A stand-in for the value of the function, which a node below computes."""
     if node.over is None and name in _WITHOUT_FRAME:
         raise invalid(node.at, f"{name} needs an OVER clause")
@@ -46,7 +46,7 @@ def bound(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
         return binder.bind(_spread(node, name, call.type))
     if name in _WITHOUT_FRAME and not window_of(binder, node).order:
         raise invalid(node.at, f"{name} needs an ORDER BY in its OVER clause")
-    return _spanned(binder, node, call)
+    return _span(binder, node, call)
 
 
 def _spread(node: Invoke, name: str, kind: DataType) -> Node:
@@ -76,13 +76,13 @@ def _call(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Aggreg
         raise invalid(node.at, f"{name} must not have an ORDER BY or WITHIN GROUP; values come in the order of arrival")
     args = binder.all(node.args)
     condition = binder.condition(node.filter, "FILTER") if node.filter is not None else None
-    if name == "LISTAGG" and own is None and not all(map(_fixed, args[1:])):
+    if name == "LISTAGG" and own is None and not all(map(_is_fixed, args[1:])):
         raise invalid(node.at, "the separator of LISTAGG must be a literal")
     kind = _type(binder, node, name, own, args)
     if node.over is None and (binder.total or condition is not None):
         kind = kind if name in _NEVER_NULL else kind.nullable()
     columns, literals = (args, ()) if own is not None else _split(name, args)
-    order = keyed(binder, node.order) if name in _ORDERED_SETS else ()
+    order = sort_keys(binder, node.order) if name in _ORDERED_SETS else ()
     return Aggregated(kind, name, columns, node.distinct, condition, literals, order, node.ignore_nulls, own)
 
 
@@ -93,7 +93,7 @@ def _type(binder: ExpressionBinder, node: Invoke, name: str, own: Any, args: tup
     if not binder.functions.is_aggregate(name):
         raise invalid(node.at, f"{name} is no aggregate function and takes no OVER clause")
     types = [arg.type for arg in args]
-    return placed(node.at, lambda: binder.functions.resolve_aggregate(name, types, node.distinct))
+    return with_place(node.at, lambda: binder.functions.resolve_aggregate(name, types, node.distinct))
 
 
 def _split(name: str, args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], tuple[Any, ...]]:
@@ -102,16 +102,16 @@ def _split(name: str, args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], tuple[Any
         constant = all(isinstance(arg, Literal) and arg.value is not None for arg in args)
         return (() if constant else args), ()
     first = 0 if name in {"NTILE"} else 1
-    end = next((index for index in range(first, len(args)) if all(map(_fixed, args[index:]))), len(args))
+    end = next((index for index in range(first, len(args)) if all(map(_is_fixed, args[index:]))), len(args))
     return args[:end], tuple(arg.value for arg in args[end:] if isinstance(arg, Literal))
 
 
-def _fixed(arg: Rex) -> bool:
+def _is_fixed(arg: Rex) -> bool:
     return isinstance(arg, Literal)
 
 
 # --- orders and windows ---
-def keyed(binder: ExpressionBinder, order: tuple[Ordering, ...]) -> tuple[Keyed, ...]:
+def sort_keys(binder: ExpressionBinder, order: tuple[Ordering, ...]) -> tuple[Keyed, ...]:
     return tuple(one_keyed(binder.bind(one.value), one) for one in order)
 
 
@@ -124,27 +124,27 @@ def window_of(binder: ExpressionBinder, node: Invoke) -> Window:
     """The window of OVER, with what it takes from a named one: also the frame, as in Flink."""
     over = node.over
     if isinstance(over, str):
-        return _named(binder, over, node)
+        return _window_by_name(binder, over, node)
     assert over is not None
     if over.base is None:
         return over
-    base = _named(binder, over.base, node)
+    base = _window_by_name(binder, over.base, node)
     if over.partition or (over.order and base.order):
         raise invalid(over.at, f"a window based on '{over.base}' cannot have a PARTITION BY or a second ORDER BY")
     return replace(base, at=over.at, order=over.order or base.order)
 
 
-def _named(binder: ExpressionBinder, name: str, node: Invoke) -> Window:
+def _window_by_name(binder: ExpressionBinder, name: str, node: Invoke) -> Window:
     if name not in binder.windows:
         raise invalid(node.at, f"Window '{name}' not found; the query has {sorted(binder.windows) or 'none'}")
     window = binder.windows[name]
     return window_of(binder, replace(node, over=window)) if window.base else window
 
 
-def _spanned(binder: ExpressionBinder, node: Invoke, call: Aggregated) -> Rex:
+def _span(binder: ExpressionBinder, node: Invoke, call: Aggregated) -> Rex:
     window = window_of(binder, node)
     inner = _inside_of_over(binder)
-    frame, order = _frame(inner, window, call.function), keyed(inner, window.order)
+    frame, order = _frame(inner, window, call.function), sort_keys(inner, window.order)
     if not frame.rows and (frame.start or frame.end):
         _check_range(inner, window, order)
     return Spanned(call.type, call, inner.all(window.partition), order, frame)

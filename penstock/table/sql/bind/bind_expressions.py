@@ -12,8 +12,8 @@ from penstock.table.logical.rex import Call, Literal, Rex, Subquery
 from penstock.table.sql.bind import aggregate_calls
 from penstock.table.sql.bind.binder_session import Functions, Session
 from penstock.table.sql.bind.placeholders import Grouping, WindowProperty
-from penstock.table.sql.bind.scope import Scope, named_field
-from penstock.table.sql.parse.problems import invalid, placed, suggestion, unsupported
+from penstock.table.sql.bind.scope import Scope, field_by_name
+from penstock.table.sql.parse.problems import invalid, suggestion, unsupported, with_place
 from penstock.table.sql.parse.syntax import (
     CastTo,
     Constant,
@@ -95,7 +95,7 @@ class ExpressionBinder:
 
     def resolve(self, at: Position, name: str, args: Sequence[Rex]) -> Rex:
         """A built-in function."""
-        return placed(at, lambda: self.functions.resolve(name, args))
+        return with_place(at, lambda: self.functions.resolve(name, args))
 
     # --- leaves ---
     def _name(self, node: Name) -> Rex:
@@ -115,17 +115,17 @@ class ExpressionBinder:
     def _star(self, node: Star) -> Rex:
         raise invalid(node.at, "* can stand in the select list and in COUNT(*) only")
 
-    def _misplaced(self, node: Node) -> Rex:
+    def _refuse_misplaced(self, node: Node) -> Rex:
         raise invalid(node.at, "tables and descriptors can be arguments of table functions only")
 
     # --- calls ---
     def _cast(self, node: CastTo) -> Rex:
         value = self.bind(node.value)
-        return placed(node.at, lambda: self.functions.written_cast(value, node.aim, node.safe))
+        return with_place(node.at, lambda: self.functions.explicit_cast(value, node.aim, node.safe))
 
     def _field(self, node: FieldOf) -> Rex:
         value = self.bind(node.value)
-        return named_field(value, node.field, Name(node.at, (node.field,)))
+        return field_by_name(value, node.field, Name(node.at, (node.field,)))
 
     def _invoke(self, node: Invoke) -> Rex:
         name = node.name.upper()
@@ -139,9 +139,9 @@ class ExpressionBinder:
             return special(self, node)
         if name in _ONLY_MATCH:
             raise invalid(node.at, f"Function '{name}' can only be used in MATCH_RECOGNIZE")
-        return self._built_in(node, name)
+        return self._call_built_in(node, name)
 
-    def _built_in(self, node: Invoke, name: str) -> Rex:
+    def _call_built_in(self, node: Invoke, name: str) -> Rex:
         self._plain(node)
         if not self.session.has_core:
             raise invalid(node.at, f"there is no function {node.name}: the module core is not used; LOAD or USE it")
@@ -179,7 +179,7 @@ class ExpressionBinder:
         why = self.aggregates or (self.spans if node.over is not None else None)
         if why is not None:
             raise invalid(node.at, f"{'Windowed a' if node.over else 'A'}ggregate expression {name} is illegal {why}")
-        return aggregate_calls.bound(self, node, name, own)
+        return aggregate_calls.bind_aggregate(self, node, name, own)
 
     # --- calls with a meaning of their own ---
     def _grouping(self, node: Invoke) -> Rex:
@@ -204,7 +204,7 @@ class ExpressionBinder:
         """Rows are compared field by field."""
         rows = [arg.args for arg in node.args if isinstance(arg, Invoke) and arg.name == "ROW"]
         if len(rows) != 2 or node.name not in {"=", "<>"}:
-            return self._built_in(node, node.name)
+            return self._call_built_in(node, node.name)
         if len(rows[0]) != len(rows[1]):
             raise invalid(node.at, f"rows of {len(rows[0])} and of {len(rows[1])} fields cannot be compared")
         tests = [Invoke(node.at, "=", pair) for pair in zip(*rows, strict=True)]
@@ -214,7 +214,7 @@ class ExpressionBinder:
     def _membership(self, node: Invoke) -> Rex:
         left, *values = node.args
         if not (isinstance(left, Invoke) and left.name == "ROW"):
-            return self._built_in(node, "IN")
+            return self._call_built_in(node, "IN")
         tests = [self._comparison(Invoke(node.at, "=", (left, value))) for value in values]
         whole = tests[0]
         for test in tests[1:]:
@@ -228,13 +228,13 @@ class ExpressionBinder:
         while isinstance(rest, Invoke) and rest.name == node.name:
             parts.append(rest.args[1])
             rest = rest.args[0]
-        return self._halved(node, self.all([rest, *reversed(parts)]))
+        return self._halve(node, self.all([rest, *reversed(parts)]))
 
-    def _halved(self, node: Invoke, parts: Sequence[Rex]) -> Rex:
+    def _halve(self, node: Invoke, parts: Sequence[Rex]) -> Rex:
         if len(parts) == 1:
             return parts[0]
         half = (len(parts) + 1) // 2
-        return self.resolve(node.at, node.name, (self._halved(node, parts[:half]), self._halved(node, parts[half:])))
+        return self.resolve(node.at, node.name, (self._halve(node, parts[:half]), self._halve(node, parts[half:])))
 
     def _positive(self, node: Invoke) -> Rex:
         value = self.bind(node.args[0])
@@ -245,10 +245,10 @@ class ExpressionBinder:
     def _constructor(self, node: Invoke) -> Rex:
         if not node.args:
             raise invalid(node.at, f"{node.name}[] needs at least one element, which says what type it has")
-        return self._built_in(node, node.name)
+        return self._call_built_in(node, node.name)
 
     # --- queries inside ---
-    def _nested(self, node: Nested) -> Rex:
+    def _subquery(self, node: Nested) -> Rex:
         plan = self.query(node.query, self.scope)
         args = self.all(node.args)
         if node.kind == "EXISTS":
@@ -276,17 +276,17 @@ def user_call(functions: Functions, node: Invoke, own: Any, args: Sequence[Rex],
     wanted = own.input_types or [arg.type for arg in args]
     if len(wanted) != len(args):
         raise invalid(node.at, f"{node.name} takes {len(wanted)} arguments, not {len(args)}")
-    fitted = tuple(_fitted(functions, node, arg, aim) for arg, aim in zip(args, wanted, strict=True))
+    fitted = tuple(_fit(functions, node, arg, aim) for arg, aim in zip(args, wanted, strict=True))
     return Call(result, node.name, fitted, own)
 
 
-def _fitted(functions: Functions, node: Invoke, arg: Rex, aim: DataType) -> Rex:
+def _fit(functions: Functions, node: Invoke, arg: Rex, aim: DataType) -> Rex:
     if arg.type.nullable() == aim.nullable():
         return arg
-    return placed(node.at, lambda: functions.cast(arg, aim))
+    return with_place(node.at, lambda: functions.cast(arg, aim))
 
 
-def refused_table_function(binder: ExpressionBinder, node: Invoke) -> Rex:
+def refuse_table_function(binder: ExpressionBinder, node: Invoke) -> Rex:
     raise unsupported(node.at, f"{node.name.upper()} is a table function and can stand in FROM only")
 
 
@@ -298,9 +298,9 @@ _BINDERS: dict[type[Node], str] = {
     CastTo: "_cast",
     FieldOf: "_field",
     Invoke: "_invoke",
-    Nested: "_nested",
-    TableArg: "_misplaced",
-    Descriptor: "_misplaced",
+    Nested: "_subquery",
+    TableArg: "_refuse_misplaced",
+    Descriptor: "_refuse_misplaced",
 }
 """The methods for the kinds of nodes."""
 _SPECIAL_CALLS: dict[str, Callable[[ExpressionBinder, Invoke], Rex]] = {
@@ -315,5 +315,5 @@ _SPECIAL_CALLS: dict[str, Callable[[ExpressionBinder, Invoke], Rex]] = {
     "POSITIVE": ExpressionBinder._positive,
     "ARRAY": ExpressionBinder._constructor,
     "MAP": ExpressionBinder._constructor,
-    "UNNEST": refused_table_function,
+    "UNNEST": refuse_table_function,
 }

@@ -17,7 +17,7 @@ from penstock.table.logical.rex import Call, InputRef, Literal, Rex, SortKey
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
 from penstock.table.sql.bind.scope import Scope
 from penstock.table.sql.bind.window_table_functions import interval_of
-from penstock.table.sql.parse.problems import invalid, placed, suggestion, unsupported
+from penstock.table.sql.parse.problems import invalid, suggestion, unsupported, with_place
 from penstock.table.sql.parse.syntax import Constant, Invoke, Matched, Name, Node, Ordering, Star
 from penstock.table.types.data_types import (
     DataType,
@@ -35,7 +35,7 @@ ANY = "*"
 """The variable that every row belongs to."""
 
 
-def matched(queries: QueryBinder, node: Matched, relation: Relation, scope: Scope) -> Relation:
+def match_relation(queries: QueryBinder, node: Matched, relation: Relation, scope: Scope) -> Relation:
     """The relation of matches: the columns of PARTITION BY, then the measures."""
     if node.all_rows:
         raise unsupported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
@@ -134,7 +134,7 @@ class _RowsBinder(ExpressionBinder):
     def _invoke(self, node: Invoke) -> Rex:
         name = node.name.upper()
         if name in {"FIRST", "LAST"}:
-            return self._navigated(node, name)
+            return self._navigate(node, name)
         if name in {"MATCH_ROWTIME", "MATCH_PROCTIME"}:
             return self._match_time(node, name)
         if name in {"PREV", "NEXT"}:
@@ -146,7 +146,7 @@ class _RowsBinder(ExpressionBinder):
             raise invalid(node.at, f"there is no function {name}")
         return super()._invoke(node)
 
-    def _navigated(self, node: Invoke, name: str) -> Rex:
+    def _navigate(self, node: Invoke, name: str) -> Rex:
         if not 1 <= len(node.args) <= 2:
             raise invalid(node.at, f"{name} takes an expression over one variable, and perhaps how many rows to skip")
         offset = 0
@@ -183,7 +183,7 @@ class _RowsBinder(ExpressionBinder):
             raise invalid(node.at, "aggregates of MATCH_RECOGNIZE take no DISTINCT")
         variable, args = self._over_rows(node, node.args)
         types = [arg.type for arg in args]
-        kind = own.result_type if own else placed(node.at, lambda: self._aggregate_type(name, types))
+        kind = own.result_type if own else with_place(node.at, lambda: self._aggregate_type(name, types))
         words = (_word(name), _word(variable), _word("ALL"))
         return Call(kind if name == "COUNT" else kind.nullable(), "MATCH_AGG", (*words, *args), own)
 

@@ -11,7 +11,7 @@ from penstock.table.sql.bind import select as selects
 from penstock.table.sql.bind.aggregate_calls import one_keyed
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
 from penstock.table.sql.bind.binder_session import Functions, Session
-from penstock.table.sql.bind.naming import cut, position, projected
+from penstock.table.sql.bind.naming import cut, position, projection
 from penstock.table.sql.bind.placeholders import Keyed
 from penstock.table.sql.bind.scope import Scope, scope_of
 from penstock.table.sql.parse.problems import invalid
@@ -34,13 +34,13 @@ class QueryBinder:
         if isinstance(node, With):
             return self._with(node, outer)
         if isinstance(node, Ordered):
-            return self._ordered(node, outer)
+            return self._order(node, outer)
         if isinstance(node, Combined):
-            return self._combined(node, outer)
+            return self._combine(node, outer)
         if isinstance(node, ValueRows):
             return self._values(node, outer)
         assert isinstance(node, Select)
-        return selects.bound(self, node, outer, None)
+        return selects.bind_select(self, node, outer, None)
 
     def expressions(self, scope: Scope, aggregates: str | None) -> ExpressionBinder:
         return ExpressionBinder(self.session, self.functions, scope, self.query, aggregates)
@@ -49,27 +49,27 @@ class QueryBinder:
         binder = QueryBinder(self.session, self.functions, self.tables)
         for table in node.tables:
             plan = binder.query(table.query, outer)
-            binder.tables[table.name] = renamed(plan, table.columns, table) if table.columns else plan
+            binder.tables[table.name] = rename_columns(plan, table.columns, table) if table.columns else plan
         return binder.query(node.query, outer)
 
     # --- order and limits ---
-    def _ordered(self, node: Ordered, outer: Scope | None) -> Relation:
+    def _order(self, node: Ordered, outer: Scope | None) -> Relation:
         if isinstance(node.query, Select):
-            return selects.bound(self, node.query, outer, node)
+            return selects.bind_select(self, node.query, outer, node)
         plan = self.query(node.query, outer)
         binder = self.expressions(scope_of(plan, outer), "in ORDER BY clause")
         keys = [one_keyed(_ordinal(one, plan) or binder.bind(one.value), one) for one in node.order]
-        return sorted_by(plan, keys, node)
+        return sort_by(plan, keys, node)
 
     # --- set operations ---
-    def _combined(self, node: Combined, outer: Scope | None) -> Relation:
+    def _combine(self, node: Combined, outer: Scope | None) -> Relation:
         left, right = self.query(node.left, outer), self.query(node.right, outer)
         name = node.kind + (" ALL" if node.all else "")
         if len(left.columns) != len(right.columns):
             raise invalid(
                 node.right.at, f"Column count mismatch in {name}: {len(left.columns)} and {len(right.columns)} columns"
             )
-        return combined(self.functions, [left, right], node.kind, node.all, lambda index: self._mismatch(node, index))
+        return combine(self.functions, [left, right], node.kind, node.all, lambda index: self._mismatch(node, index))
 
     def _mismatch(self, node: Combined, index: int) -> Exception:
         return invalid(node.at, f"Type mismatch in column {index + 1} of {node.kind}{' ALL' if node.all else ''}")
@@ -114,7 +114,7 @@ def ordinal(one: Ordering, width: int) -> int | None:
     return int(one.value.value) - 1
 
 
-def renamed(plan: Relation, names: Sequence[str], node: Node) -> Relation:
+def rename_columns(plan: Relation, names: Sequence[str], node: Node) -> Relation:
     """The plan with other names for its columns."""
     if len(names) != len(plan.columns):
         known = ", ".join(plan.names())
@@ -125,7 +125,7 @@ def renamed(plan: Relation, names: Sequence[str], node: Node) -> Relation:
     return Project(columns, plan, tuple(plan.ref(index) for index in range(len(columns))))
 
 
-def combined(
+def combine(
     functions: Functions, parts: list[Relation], kind: str, every: bool, mismatch: Callable[[int], Exception]
 ) -> Relation:
     """UNION, INTERSECT or EXCEPT of relations with equally many columns; the names are those of the first."""
@@ -140,10 +140,10 @@ def combined(
     flat = isinstance(first, SetOperation) and (first.kind, first.all) == (kind, every) and kind == "UNION"
     if flat and isinstance(first, SetOperation):
         alike = [*first.parts, *alike[1:]]
-    return SetOperation(_united(parts[0].names(), alike, aims, kind), tuple(alike), kind, every)
+    return SetOperation(_unite_columns(parts[0].names(), alike, aims, kind), tuple(alike), kind, every)
 
 
-def _united(names: Sequence[str], parts: Sequence[Relation], aims: Sequence[DataType], kind: str) -> Columns:
+def _unite_columns(names: Sequence[str], parts: Sequence[Relation], aims: Sequence[DataType], kind: str) -> Columns:
     columns = []
     for index, (name, aim) in enumerate(zip(names, aims, strict=True)):
         mine = [part.columns[index] for part in parts]
@@ -156,12 +156,12 @@ def _united(names: Sequence[str], parts: Sequence[Relation], aims: Sequence[Data
     return tuple(columns)
 
 
-def sorted_by(plan: Relation, keys: Sequence[Keyed], node: Ordered) -> Relation:
+def sort_by(plan: Relation, keys: Sequence[Keyed], node: Ordered) -> Relation:
     """The plan in an order; what is no column is computed before and left out behind."""
     exprs: list[Rex] = [plan.ref(index) for index in range(len(plan.columns))]
     indices = [position(exprs, one.value) for one in keys]
     width = len(plan.columns)
-    below = plan if len(exprs) == width else projected(plan, exprs, [*plan.names(), *["$o"] * (len(exprs) - width)])
+    below = plan if len(exprs) == width else projection(plan, exprs, [*plan.names(), *["$o"] * (len(exprs) - width)])
     order = tuple(SortKey(index, one.descending, one.nulls_first) for index, one in zip(indices, keys, strict=True))
     ordered = Sort(below.columns, below, order, node.offset, node.limit)
     return ordered if below is plan else cut(ordered, width)

@@ -10,7 +10,7 @@ from penstock.table.logical.nodes import Columns, Relation
 from penstock.table.logical.rex import Literal, Rex, Subquery, walk
 from penstock.table.sql.bind.bind_queries import QueryBinder
 from penstock.table.sql.bind.binder_session import Functions, Session
-from penstock.table.sql.bind.naming import projected
+from penstock.table.sql.bind.naming import projection
 from penstock.table.sql.bind.scope import Scope
 from penstock.table.sql.parse import statements as st
 from penstock.table.sql.parse.problems import suggestion
@@ -50,9 +50,9 @@ class Binder:
         plan = self.query(statement.query)
         fixed = {name: _constant(value) for name, value in statement.partition}
         names = statement.columns or tuple(one.name for one in sink if one.name not in fixed)
-        return self.fitted(plan, sink, names, fixed, f"{statement.at}: INSERT INTO {'.'.join(statement.path)}")
+        return self.fit(plan, sink, names, fixed, f"{statement.at}: INSERT INTO {'.'.join(statement.path)}")
 
-    def fitted(
+    def fit(
         self, plan: Relation, sink: Columns, names: Sequence[str], fixed: dict[str, Literal], what: str
     ) -> Relation:
         """The plan with exactly the columns of a sink: reordered, cast, NULL where nothing is written."""
@@ -61,7 +61,7 @@ class Binder:
             if name not in known:
                 raise ValidationException(f"{what}: there is no column '{name}'{suggestion(name, known)}")
         if len(names) != len(plan.columns):
-            found = f"{len(plan.columns)} columns {_shown(plan.columns)}"
+            found = f"{len(plan.columns)} columns {_describe(plan.columns)}"
             raise ValidationException(
                 f"{what}: the query has {found}, but {len(names)} are written: {', '.join(names)}"
             )
@@ -74,7 +74,7 @@ class Binder:
             exprs.append(self._cast(rex, column.type, f"{what}: column '{column.name}'"))
         if exprs == [plan.ref(index) for index in range(len(plan.columns))]:
             return plan
-        return projected(plan, exprs, known)
+        return projection(plan, exprs, known)
 
     def _cast(self, rex: Rex, aim: DataType, what: str) -> Rex:
         if isinstance(rex, Literal) and rex.value is None and not aim._nullable:
@@ -104,5 +104,5 @@ def _constant(value: object) -> Literal:
     return Literal(value.type, value.value)
 
 
-def _shown(columns: Columns) -> str:
+def _describe(columns: Columns) -> str:
     return "(" + ", ".join(f"{one.name} {one.type.summary()}" for one in columns) + ")"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from penstock.table.sql.parse.expression_printing import printed, quoted
+from penstock.table.sql.parse.expression_printing import print_expression, quote_name
 from penstock.table.sql.parse.syntax import (
     Aliased,
     Combined,
@@ -70,11 +70,11 @@ def _query(query: Query, names: Names) -> str:
             rows = ((", ".join(_text(value, (), names) for value in row)) for row in query.rows)
             return "VALUES " + ",\n".join(f"ROW({row})" for row in rows)
         case Ordered() if isinstance(query.query, Select) and query.query.source is not None:
-            return _ordered(query, query.query, names)
+            return _order_text(query, query.query, names)
     raise _Unprintable
 
 
-def _ordered(query: Ordered, below: Select, names: Names) -> str:
+def _order_text(query: Ordered, below: Select, names: Names) -> str:
     text = _select(below, names)
     if query.order:
         assert below.source is not None
@@ -87,7 +87,7 @@ def _ordered(query: Ordered, below: Select, names: Names) -> str:
 
 def _ordering(one: Ordering, scope: Scope, names: Names, aliases: set[str | None]) -> str:
     known = isinstance(one.value, Name) and len(one.value.parts) == 1 and one.value.parts[0] in aliases
-    text = printed(one.value) if known else _text(one.value, scope, names)
+    text = print_expression(one.value) if known else _text(one.value, scope, names)
     nulls = "" if one.nulls_first is None else f" NULLS {'FIRST' if one.nulls_first else 'LAST'}"
     return f"{text}{' DESC' if one.descending else ''}{nulls}"
 
@@ -115,13 +115,13 @@ def _items(item: Item, scope: Scope, names: Names) -> list[str]:
         if len(wanted) > 1 or (wanted and wanted[0] not in {alias for alias, _ in scope}):
             raise _Unprintable
         return [
-            f"{quoted(alias)}.{quoted(column)}"
+            f"{quote_name(alias)}.{quote_name(column)}"
             for alias, columns in scope
             for column in columns
             if not wanted or alias == wanted[0]
         ]
     text = _text(item.value, scope, names)
-    return [text if item.alias is None else f"{text} AS {quoted(item.alias)}"]
+    return [text if item.alias is None else f"{text} AS {quote_name(item.alias)}"]
 
 
 def _group(group: Group, scope: Scope, names: Names) -> str:
@@ -151,10 +151,10 @@ def _scope(source: Source, names: Names) -> Scope:
 def _source(source: Source, names: Names) -> str:
     match source:
         case TableName():
-            return f"{_table(source, names)} AS {quoted(source.path[-1])}"
+            return f"{_table(source, names)} AS {quote_name(source.path[-1])}"
         case Aliased():
-            columns = f" ({', '.join(map(quoted, source.columns))})" if source.columns else ""
-            return f"{_aliased(source.source, names)} AS {quoted(source.alias)}{columns}"
+            columns = f" ({', '.join(map(quote_name, source.columns))})" if source.columns else ""
+            return f"{_alias_text(source.source, names)} AS {quote_name(source.alias)}{columns}"
         case Joined():
             left, right = _source(source.left, names), _source(source.right, names)
             condition = (
@@ -164,7 +164,7 @@ def _source(source: Source, names: Names) -> str:
     raise _Unprintable
 
 
-def _aliased(source: Source, names: Names) -> str:
+def _alias_text(source: Source, names: Names) -> str:
     if isinstance(source, TableName):
         return _table(source, names)
     if isinstance(source, Derived) and not source.lateral:
@@ -175,12 +175,12 @@ def _aliased(source: Source, names: Names) -> str:
 def _table(source: TableName, names: Names) -> str:
     if source.options or source.as_of is not None:
         raise _Unprintable
-    return ".".join(map(quoted, names.whole(source.path)))
+    return ".".join(map(quote_name, names.whole(source.path)))
 
 
 # --- expressions ---
 def _text(node: Node, scope: Scope, names: Names) -> str:
-    return printed(_in_full(node, scope, names))
+    return print_expression(_in_full(node, scope, names))
 
 
 def _in_full(node: Any, scope: Scope, names: Names) -> Any:

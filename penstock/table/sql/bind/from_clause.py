@@ -11,7 +11,7 @@ from penstock.table.logical.nodes import Column, Columns, Correlate, Join, Relat
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
 from penstock.table.sql.bind import window_table_functions as window_functions
 from penstock.table.sql.bind.bind_expressions import user_call
-from penstock.table.sql.bind.bind_match import matched
+from penstock.table.sql.bind.bind_match import match_relation
 from penstock.table.sql.bind.scope import Scope, Visible
 from penstock.table.sql.parse.hints import name_of
 from penstock.table.sql.parse.problems import IllegalStateException, invalid, suggestion, unsupported
@@ -52,28 +52,28 @@ class FromClause:
         self.queries, self.outer, self.ttl = queries, outer, dict(ttl)
         self.functions = queries.functions
 
-    def bound(self, source: Source | None) -> tuple[Relation, Scope]:
+    def bind(self, source: Source | None) -> tuple[Relation, Scope]:
         from penstock.table.sql.bind.bind_queries import ONE_ROW
 
         if source is None:
             return ONE_ROW, Scope((), self.outer)
-        relation, scope = self._bound(source)
+        relation, scope = self._bind(source)
         return relation, scope.inside(self.outer)
 
-    def _bound(self, source: Source) -> tuple[Relation, Scope]:
+    def _bind(self, source: Source) -> tuple[Relation, Scope]:
         if isinstance(source, Joined):
-            return self._joined(source)
-        right = _unaliased(source)
+            return self._bind_join(source)
+        right = _split_alias(source)
         inner = right.source
         if _is_correlated(self, inner) or (isinstance(inner, Derived) and inner.lateral):
             return self._alone(right, source)
-        return self._named(self._relation(inner), right, source)
+        return self._name_columns(self._relation(inner), right, source)
 
-    def _named(self, relation: Relation, right: Right, node: Node) -> tuple[Relation, Scope]:
-        from penstock.table.sql.bind.bind_queries import renamed
+    def _name_columns(self, relation: Relation, right: Right, node: Node) -> tuple[Relation, Scope]:
+        from penstock.table.sql.bind.bind_queries import rename_columns
 
         if right.columns:
-            relation = renamed(relation, right.columns, node)
+            relation = rename_columns(relation, right.columns, node)
         table = (right.alias,) if right.alias else right.source.path if isinstance(right.source, TableName) else ()
         return relation, Scope.over(relation.columns, table)
 
@@ -88,8 +88,8 @@ class FromClause:
         if isinstance(source, FunctionTable):
             return self._window_function(source.call)
         assert isinstance(source, Matched)
-        below, scope = self._bound(source.source)
-        return matched(self.queries, source, below, scope.inside(self.outer))
+        below, scope = self._bind(source.source)
+        return match_relation(self.queries, source, below, scope.inside(self.outer))
 
     def table(self, source: TableName) -> Relation:
         if len(source.path) == 1 and source.path[0] in self.queries.tables:
@@ -105,23 +105,23 @@ class FromClause:
     def _window_function(self, call: Invoke) -> Relation:
         args = window_functions.arguments(call)
         data = window_functions.table_argument(call, args)
-        relation, scope = self._bound(data.source)
+        relation, scope = self._bind(data.source)
         partition = self.queries.expressions(scope, "in PARTITION BY").all(data.partition)
         if partition and call.name.upper() != "SESSION":
             raise invalid(data.at, f"{call.name.upper()} takes no PARTITION BY; only SESSION does")
-        return window_functions.windowed(call, args, relation, partition, self.queries.session.batch)
+        return window_functions.window_table(call, args, relation, partition, self.queries.session.batch)
 
     # --- joins ---
-    def _joined(self, node: Joined) -> tuple[Relation, Scope]:
-        left, scope = self._bound(node.left)
-        right = _unaliased(node.right)
+    def _bind_join(self, node: Joined) -> tuple[Relation, Scope]:
+        left, scope = self._bind(node.left)
+        right = _split_alias(node.right)
         if _is_correlated(self, right.source):
-            return self._correlated(node, left, scope, right)
+            return self._correlate(node, left, scope, right)
         if isinstance(right.source, Derived) and right.source.lateral:
             return self._lateral(node, left, scope, right)
         if isinstance(right.source, TableName) and right.source.as_of is not None:
             return self._temporal(node, left, scope, right)
-        other, other_scope = self._bound(node.right)
+        other, other_scope = self._bind(node.right)
         return self._join(node, (left, scope), (other, other_scope), None)
 
     def _join(
@@ -132,11 +132,11 @@ class FromClause:
         kind = "INNER" if node.kind == "CROSS" and not node.natural else node.kind
         names = self._common(node, left[1], right[1])
         condition = self._using(node, both, names) if names else self._condition(node, both)
-        columns = joined_columns(left[0].columns, right[0].columns, kind)
+        columns = columns_of_join(left[0].columns, right[0].columns, kind)
         ttl = self.ttl.get(name_of(node.left) or ""), self.ttl.get(name_of(node.right) or "")
         plan = Join(columns, left[0], right[0], kind, condition, temporal, ttl=ttl)
-        scope = both.retyped(columns)
-        return plan, self._merged(node, scope, names) if names else scope
+        scope = both.with_types(columns)
+        return plan, self._merge(node, scope, names) if names else scope
 
     def _condition(self, node: Joined, scope: Scope) -> Rex | None:
         if node.condition is None:
@@ -176,7 +176,7 @@ class FromClause:
             whole = self.functions.resolve("AND", (whole, test))
         return whole
 
-    def _merged(self, node: Joined, scope: Scope, names: Sequence[str]) -> Scope:
+    def _merge(self, node: Joined, scope: Scope, names: Sequence[str]) -> Scope:
         """One column for the two of each name, in front of the others."""
         merged: list[Visible] = []
         for name in names:
@@ -198,17 +198,17 @@ class FromClause:
         if node.kind not in {"INNER", "LEFT"} or node.condition is None:
             raise IllegalStateException(f"{node.at}: a temporal join is an inner or a left join with an ON clause")
         table = self.table(replace(source, as_of=None))
-        named = self._named(table, replace(right, source=replace(source, as_of=None)), source)
+        named = self._name_columns(table, replace(right, source=replace(source, as_of=None)), source)
         return self._join(node, (left, scope), named, time.index)
 
     def _lateral(self, node: Joined, left: Relation, scope: Scope, right: Right) -> tuple[Relation, Scope]:
         source = right.source
         assert isinstance(source, Derived)
         plan = self.queries.query(source.query, scope.inside(self.outer))
-        plan, other = self._named(plan, right, source)
+        plan, other = self._name_columns(plan, right, source)
         condition = self._condition(node, scope.beside(other, len(left.columns)))
         joined = lateral_join(self.functions, left, plan, "LEFT" if node.kind == "LEFT" else "INNER", condition)
-        return joined, scope.beside(other, len(left.columns)).retyped(joined.columns)
+        return joined, scope.beside(other, len(left.columns)).with_types(joined.columns)
 
     # --- table functions and UNNEST ---
     def _alone(self, right: Right, node: Source) -> tuple[Relation, Scope]:
@@ -216,11 +216,11 @@ class FromClause:
         from penstock.table.sql.bind.bind_queries import ONE_ROW
 
         if isinstance(right.source, Derived):
-            return self._named(self.queries.query(right.source.query, self.outer), right, node)
-        relation, scope = self._correlated(Joined(node.at, node, node, "CROSS"), ONE_ROW, Scope(), right)
+            return self._name_columns(self.queries.query(right.source.query, self.outer), right, node)
+        relation, scope = self._correlate(Joined(node.at, node, node, "CROSS"), ONE_ROW, Scope(), right)
         return relation, scope
 
-    def _correlated(self, node: Joined, left: Relation, scope: Scope, right: Right) -> tuple[Relation, Scope]:
+    def _correlate(self, node: Joined, left: Relation, scope: Scope, right: Right) -> tuple[Relation, Scope]:
         if node.kind not in {"INNER", "CROSS", "LEFT"}:
             raise unsupported(node.at, f"a table function cannot be on the right side of a {node.kind} join")
         if isinstance(right.source, FunctionTable):
@@ -232,14 +232,14 @@ class FromClause:
         assert isinstance(row, RowType)
         columns = _function_columns(row, right, ordinality)
         if right.columns:
-            columns = _renamed(columns, right, node)
+            columns = _rename(columns, right, node)
         outer = node.kind == "LEFT"
         width = len(left.columns)
         other = Scope.over(columns, (right.alias,) if right.alias else ())
         condition = self._condition(node, scope.beside(other, width))
         added = tuple(replace(one, type=one.type.nullable()) for one in columns) if outer else columns
         plan = Correlate((*left.columns, *added), left, call, outer, condition, ordinality)
-        return plan, scope.beside(other, width).retyped(plan.columns)
+        return plan, scope.beside(other, width).with_types(plan.columns)
 
     def _own_function(self, source: FunctionTable) -> Any | None:
         """The function of the user that is called; None if it is none."""
@@ -254,7 +254,7 @@ class FromClause:
         time = args[0] if len(args) == 1 else None
         if not isinstance(time, InputRef) or left.columns[time.index].time is None:
             raise invalid(call.at, f"{call.name} takes a time attribute of the left table, as in {call.name}(o.ts)")
-        joined, both = self._join(node, (left, scope), self._named(own.relation, right, source), time.index)
+        joined, both = self._join(node, (left, scope), self._name_columns(own.relation, right, source), time.index)
         assert isinstance(joined, Join)
         return replace(joined, version_key=own.key), both
 
@@ -275,7 +275,7 @@ class FromClause:
         return user_call(self.functions, node, own, binder.all(node.args), _row_of(own)), False
 
 
-def _unaliased(source: Source) -> Right:
+def _split_alias(source: Source) -> Right:
     if isinstance(source, Aliased):
         return Right(source.source, source.alias, source.columns)
     return Right(source, None, ())
@@ -289,14 +289,14 @@ def _is_correlated(clause: FromClause, source: Source) -> bool:
     return isinstance(source, Unnest)
 
 
-def joined_columns(left: Columns, right: Columns, kind: str) -> Columns:
+def columns_of_join(left: Columns, right: Columns, kind: str) -> Columns:
     """The columns of a join: those of a side that may be missing become nullable."""
     if kind in {"SEMI", "ANTI"}:
         return left
-    return (*_padded(left, kind in {"RIGHT", "FULL"}), *_padded(right, kind in {"LEFT", "FULL"}))
+    return (*_pad(left, kind in {"RIGHT", "FULL"}), *_pad(right, kind in {"LEFT", "FULL"}))
 
 
-def _padded(columns: Columns, missing: bool) -> Columns:
+def _pad(columns: Columns, missing: bool) -> Columns:
     return tuple(replace(one, type=one.type.nullable()) for one in columns) if missing else columns
 
 
@@ -330,7 +330,7 @@ def _function_columns(row: RowType, right: Right, ordinality: bool) -> Columns:
     return (*columns, Column("ORDINALITY", IntType(False))) if ordinality else tuple(columns)
 
 
-def _renamed(columns: Columns, right: Right, node: Node) -> Columns:
+def _rename(columns: Columns, right: Right, node: Node) -> Columns:
     if len(columns) != len(right.columns):
         raise invalid(node.at, f"{len(right.columns)} names are given for {len(columns)} columns of the function")
     return tuple(replace(one, name=name) for one, name in zip(columns, right.columns, strict=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Aggregate, Column, Columns, Expand, GroupWindow, Relation
 from penstock.table.logical.rex import AggregateCall, InputRef, Literal, Rex, SortKey, Subquery, rewritten
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
-from penstock.table.sql.bind.naming import position, projected, uniquely
+from penstock.table.sql.bind.naming import position, projection, uniquely
 from penstock.table.sql.bind.placeholders import Aggregated, Grouping, Spanned, WindowProperty
 from penstock.table.sql.bind.window_table_functions import interval_of
 from penstock.table.sql.parse.problems import invalid, unsupported
@@ -97,7 +97,7 @@ def _union(sets: Sequence[set[int]]) -> set[int]:
 
 
 # --- the plan ---
-def grouped(
+def bind_groups(
     binder: ExpressionBinder,
     relation: Relation,
     groups: Groups,
@@ -108,23 +108,23 @@ def grouped(
     expands = groups.sets != [tuple(range(len(groups.keys)))]
     exprs = list(groups.keys)
     base = len(exprs) if expands else 0
-    calls = [_prepared(one, exprs, base) for one in aggregates]
+    calls = [_prepare(one, exprs, base) for one in aggregates]
     if groups.window is not None:
         return _group_window(binder, relation, groups, exprs, (aggregates, calls, properties))
     below = _below(relation, exprs, len(groups.keys))
     keys = tuple(range(len(groups.keys)))
     if expands:
-        below, keys = _expanded(below, groups), (*keys, len(exprs))
+        below, keys = _expand(below, groups), (*keys, len(exprs))
     names = uniquely([*(below.columns[index].name for index in keys), *(f"$a{n}" for n in range(len(calls)))])
     key_columns = [replace(below.columns[index], name=name) for index, name in zip(keys, names, strict=False)]
     columns = (*key_columns, *_call_columns(calls, names[len(keys) :]))
-    plan = Aggregate(columns, below, keys, _named(calls, names[len(keys) :]))
+    plan = Aggregate(columns, below, keys, _name_calls(calls, names[len(keys) :]))
     refs: dict[Rex, Rex] = {key: plan.ref(index) for index, key in enumerate(groups.keys)}
     refs |= {one: plan.ref(len(keys) + index) for index, one in enumerate(aggregates)}
     return plan, _Lifting(binder, groups, refs, plan.ref(len(groups.keys)) if expands else None).lift
 
 
-def _prepared(call: Aggregated, exprs: list[Rex], base: int) -> AggregateCall:
+def _prepare(call: Aggregated, exprs: list[Rex], base: int) -> AggregateCall:
     """The call over columns. With grouping sets the keys are not among them, as they become NULL."""
 
     def column(rex: Rex) -> int:
@@ -146,7 +146,7 @@ def _below(relation: Relation, exprs: Sequence[Rex], keys: int) -> Relation:
     if not exprs:
         return relation
     names = [_column_name(rex, relation, f"$k{n}" if n < keys else f"$f{n}") for n, rex in enumerate(exprs)]
-    return projected(relation, exprs, names)
+    return projection(relation, exprs, names)
 
 
 def _column_name(rex: Rex, relation: Relation, otherwise: str) -> str:
@@ -157,11 +157,11 @@ def _call_columns(calls: Sequence[AggregateCall], names: Sequence[str]) -> Colum
     return tuple(Column(name, call.type) for call, name in zip(calls, names, strict=True))
 
 
-def _named(calls: Sequence[AggregateCall], names: Sequence[str]) -> tuple[AggregateCall, ...]:
+def _name_calls(calls: Sequence[AggregateCall], names: Sequence[str]) -> tuple[AggregateCall, ...]:
     return tuple(replace(call, name=name) for call, name in zip(calls, names, strict=True))
 
 
-def _expanded(below: Relation, groups: Groups) -> Relation:
+def _expand(below: Relation, groups: Groups) -> Relation:
     """Keys become nullable; the last column is the id of the set."""
     count = len(groups.keys)
     always = set.intersection(*(set(one) for one in groups.sets))
@@ -194,7 +194,7 @@ def _group_window(
         *_call_columns(calls, names[len(keys) : offset]),
         *(_property_column(one, properties, name) for one, name in zip(parts, names[offset:], strict=True)),
     )
-    made = _named(calls, names[len(keys) : offset])
+    made = _name_calls(calls, names[len(keys) : offset])
     plan = GroupWindow(columns, below, window.kind, time, window.size, window.slide, keys, made, tuple(parts))
     refs: dict[Rex, Rex] = {key: plan.ref(index) for index, key in enumerate(groups.keys)}
     refs |= {one: plan.ref(len(keys) + index) for index, one in enumerate(aggregates)}
@@ -227,7 +227,7 @@ class _Lifting:
         if rex in self.refs:
             return self.refs[rex]
         if isinstance(rex, Spanned):
-            return self._lifted_span(rex)
+            return self._lift_span(rex)
         if isinstance(rex, Grouping):
             return self._grouping(rex)
         if isinstance(rex, Subquery):
@@ -235,7 +235,7 @@ class _Lifting:
         if isinstance(rex, WindowProperty):
             raise invalid(self._place(rex), f"there is no {rex.kind} with these arguments in GROUP BY")
         if isinstance(rex, InputRef):
-            raise invalid(self._place(rex), f"Expression {self._shown(rex)} is not being grouped")
+            raise invalid(self._place(rex), f"Expression {self._describe(rex)} is not being grouped")
         return None
 
     def _outer(self, ref: InputRef) -> Rex:
@@ -247,11 +247,11 @@ class _Lifting:
         same = (at for one, at in self.binder.places.values() if one == rex)
         return found[1] if found else next(same, Position())
 
-    def _shown(self, rex: InputRef) -> str:
+    def _describe(self, rex: InputRef) -> str:
         names = [one.name for one in self.binder.scope.columns if one.value == rex]
         return f"'{names[0]}'" if names else str(rex)
 
-    def _lifted_span(self, rex: Spanned) -> Rex:
+    def _lift_span(self, rex: Spanned) -> Rex:
         call = rex.call
         condition = None if call.filter is None else self.lift(call.filter)
         order = tuple(replace(one, value=self.lift(one.value)) for one in call.order)

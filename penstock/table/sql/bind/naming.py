@@ -46,7 +46,7 @@ def column_of(name: str, rex: Rex, columns: Columns) -> Column:
     return Column(name, rex.type, PROCTIME if proctime else None)
 
 
-def projected(plan: Relation, exprs: Sequence[Rex], names: Sequence[str]) -> Relation:
+def projection(plan: Relation, exprs: Sequence[Rex], names: Sequence[str]) -> Relation:
     """A projection with names that occur once."""
     made = zip(uniquely(names), exprs, strict=True)
     return Project(tuple(column_of(name, rex, plan.columns) for name, rex in made), plan, tuple(exprs))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from penstock.table.logical.nodes import Column, Over, Relation
 from penstock.table.logical.rex import AggregateCall, OverSpec, Rex, SortKey, rewritten
-from penstock.table.sql.bind.naming import position, projected, uniquely
+from penstock.table.sql.bind.naming import position, projection, uniquely
 from penstock.table.sql.bind.placeholders import Aggregated, Keyed, Spanned
 
 
-def spanned(relation: Relation, spans: Sequence[Spanned]) -> tuple[Relation, Callable[[Rex], Rex]]:
+def bind_spans(relation: Relation, spans: Sequence[Spanned]) -> tuple[Relation, Callable[[Rex], Rex]]:
     """The relation with a column for each function over a window, and how expressions read over it."""
     width = len(relation.columns)
     exprs: list[Rex] = [relation.ref(index) for index in range(width)]
@@ -19,7 +19,7 @@ def spanned(relation: Relation, spans: Sequence[Spanned]) -> tuple[Relation, Cal
         windows.setdefault((span.partition, span.order, span.frame), []).append(span)
     specs = [_spec(members, exprs) for members in windows.values()]
     extras = ["$w"] * (len(exprs) - width)
-    below = projected(relation, exprs, [*relation.names(), *extras]) if extras else relation
+    below = projection(relation, exprs, [*relation.names(), *extras]) if extras else relation
     calls = [call for spec in specs for call in spec.calls]
     names = uniquely([*below.names(), *(f"w{index}$o" for index in range(len(calls)))])[len(below.columns) :]
     added = (Column(name, call.type) for name, call in zip(names, calls, strict=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.table.logical.nodes import Columns, Relation
-from penstock.table.logical.rex import Call, InputRef, Literal, OuterRef, Rex, rewritten, shifted
+from penstock.table.logical.rex import Call, InputRef, Literal, OuterRef, Rex, rewritten, shift_refs
 from penstock.table.sql.parse.problems import invalid, suggestion
 from penstock.table.sql.parse.syntax import Name, Star
 from penstock.table.types.data_types import IntType, RowType
@@ -38,13 +38,13 @@ class Scope:
 
     def beside(self, right: Scope, width: int) -> Scope:
         """Both scopes at once, of which the left one has `width` columns."""
-        moved = tuple(replace(one, value=shifted(one.value, width)) for one in right.columns)
+        moved = tuple(replace(one, value=shift_refs(one.value, width)) for one in right.columns)
         return Scope((*self.columns, *moved), self.outer)
 
     def inside(self, outer: Scope | None) -> Scope:
         return replace(self, outer=outer)
 
-    def retyped(self, columns: Columns) -> Scope:
+    def with_types(self, columns: Columns) -> Scope:
         """The same for a relation whose columns may have become nullable."""
 
         def change(rex: Rex) -> Rex | None:
@@ -67,13 +67,13 @@ class Scope:
     def _own(self, name: Name) -> Rex | None:
         for length in range(len(name.parts) - 1, 0, -1):
             prefix, column, rest = name.parts[:length], name.parts[length], name.parts[length + 1 :]
-            table = [one for one in self.columns if _named(one.table, prefix)]
+            table = [one for one in self.columns if _has_name(one.table, prefix)]
             fitting = [one for one in table if one.name == column]
             if len(fitting) > 1:
                 raise invalid(name.at, f"Column '{column}' is ambiguous")
             if fitting:
                 return _fields(fitting[0].value, rest, name)
-            field = _nested_field([one.value for one in table], column, rest, name)
+            field = _find_nested_field([one.value for one in table], column, rest, name)
             if field is not None:
                 return field
         fitting = [one for one in self.columns if one.name == name.parts[0] and not one.merged]
@@ -81,7 +81,7 @@ class Scope:
             raise invalid(name.at, f"Column '{name.parts[0]}' is ambiguous; write its table in front of it")
         if not fitting:
             values = [one.value for one in self.columns if not one.merged]
-            return _nested_field(values, name.parts[0], name.parts[1:], name)
+            return _find_nested_field(values, name.parts[0], name.parts[1:], name)
         if len(name.parts) > 1 and not isinstance(fitting[0].value.type, RowType):
             return None
         return _fields(fitting[0].value, name.parts[1:], name)
@@ -97,7 +97,7 @@ class Scope:
             hint = suggestion(name.parts[0], (one.name for one in every))
             return invalid(name.at, f"Column '{name.parts[0]}' not found in any table{hint}")
         prefix = name.parts[:-1]
-        table = [one.name for one in every if _named(one.table, prefix)]
+        table = [one.name for one in every if _has_name(one.table, prefix)]
         if table:
             hint = suggestion(name.parts[-1], table)
             return invalid(name.at, f"Column '{name.parts[-1]}' not found in table '{'.'.join(prefix)}'{hint}")
@@ -109,10 +109,10 @@ class Scope:
         """The columns of `*` or `t.*`, or the fields of a row with `r.*`."""
         if not star.prefix:
             return [(one.name, one.value) for one in self.columns if not one.merged]
-        table = [(one.name, one.value) for one in self.columns if _named(one.table, star.prefix)]
+        table = [(one.name, one.value) for one in self.columns if _has_name(one.table, star.prefix)]
         if table:
             return table
-        known = any(one.name == star.prefix[0] or _named(one.table, star.prefix[:1]) for one in self.columns)
+        known = any(one.name == star.prefix[0] or _has_name(one.table, star.prefix[:1]) for one in self.columns)
         if not known:
             hint = suggestion(star.prefix[-1], (one.table[-1] for one in self.columns if one.table))
             raise invalid(star.at, f"Table '{'.'.join(star.prefix)}' not found{hint}")
@@ -122,11 +122,11 @@ class Scope:
         return [(one, field_of(row, index)) for index, one in enumerate(row.type.field_names())]
 
 
-def _named(table: tuple[str, ...], prefix: Sequence[str]) -> bool:
+def _has_name(table: tuple[str, ...], prefix: Sequence[str]) -> bool:
     return bool(table) and tuple(table[-len(prefix) :]) == tuple(prefix)
 
 
-def _nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: Name) -> Rex | None:
+def _find_nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: Name) -> Rex | None:
     """The field of this name in rows that are columns, or in rows within them; the least deep one counts."""
     rows = [value for value in values if isinstance(value.type, RowType)]
     while rows:
@@ -149,11 +149,11 @@ def _nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: 
 
 def _fields(value: Rex, names: Sequence[str], name: Name) -> Rex:
     for one in names:
-        value = named_field(value, one, name)
+        value = field_by_name(value, one, name)
     return value
 
 
-def named_field(value: Rex, one: str, node: Name) -> Rex:
+def field_by_name(value: Rex, one: str, node: Name) -> Rex:
     if not isinstance(value.type, RowType):
         raise invalid(node.at, f"'{'.'.join(node.parts)}': a {value.type.summary()} has no field '{one}'")
     names = value.type.field_names()

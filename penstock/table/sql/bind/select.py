@@ -12,9 +12,9 @@ from penstock.table.logical.rex import Rex, SortKey
 from penstock.table.sql.bind.aggregate_calls import one_keyed
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
 from penstock.table.sql.bind.from_clause import FromClause
-from penstock.table.sql.bind.group_by import Groups, group_keys, grouped
-from penstock.table.sql.bind.naming import cut, item_name, position, projected, uniquely
-from penstock.table.sql.bind.overs import spanned
+from penstock.table.sql.bind.group_by import Groups, bind_groups, group_keys
+from penstock.table.sql.bind.naming import cut, item_name, position, projection, uniquely
+from penstock.table.sql.bind.overs import bind_spans
 from penstock.table.sql.bind.placeholders import Aggregated, Grouping, Keyed, Spanned, WindowProperty, everything
 from penstock.table.sql.bind.scope import Scope
 from penstock.table.sql.parse.hints import name_of
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Lift = Callable[[Rex], Rex]
 
 
-def bound(queries: QueryBinder, select: Select, outer: Scope | None, ordered: Ordered | None) -> Relation:
+def bind_select(queries: QueryBinder, select: Select, outer: Scope | None, ordered: Ordered | None) -> Relation:
     """The plan of a SELECT, with the ORDER BY and LIMIT behind it."""
-    relation, scope = FromClause(queries, outer, select.ttl).bound(select.source)
+    relation, scope = FromClause(queries, outer, select.ttl).bind(select.source)
     binder = replace(queries.expressions(scope, "in WHERE clause"), windows=dict(select.windows))
     if select.where is not None:
         relation = Filter(relation.columns, relation, binder.condition(select.where, "WHERE"))
-    clauses = _Clauses.bound(binder, select, ordered)
+    clauses = _Clauses.bind(binder, select, ordered)
     relation, clauses = _with_groups(binder, select, relation, clauses)
     if isinstance(relation, Aggregate) and select.ttl:
         relation = replace(relation, ttl=dict(select.ttl).get(name_of(select.source) or ""))
@@ -43,7 +43,7 @@ def bound(queries: QueryBinder, select: Select, outer: Scope | None, ordered: Or
     relation, clauses = _with_windows(relation, clauses)
     if clauses.qualify is not None:
         relation = Filter(relation.columns, relation, clauses.qualify)
-    return _finished(relation, clauses, select, ordered)
+    return _finish(relation, clauses, select, ordered)
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Clauses:
     groups: Groups | None = None
 
     @classmethod
-    def bound(cls, binder: ExpressionBinder, select: Select, ordered: Ordered | None) -> _Clauses:
+    def bind(cls, binder: ExpressionBinder, select: Select, ordered: Ordered | None) -> _Clauses:
         groups = group_keys(binder.without_aggregates("in GROUP BY clause"), select.groups)
         total = groups is None or not groups.keys
         open_binder = replace(binder, aggregates=None, total=total)
@@ -80,7 +80,7 @@ class _Clauses:
         yield from (rex for rex in (self.having, self.qualify) if rex is not None)
         yield from (one.value for one in self.order)
 
-    def lifted(self, lift: Lift) -> _Clauses:
+    def lift_all(self, lift: Lift) -> _Clauses:
         """The same over the next relation."""
         return replace(
             self,
@@ -133,8 +133,8 @@ def _with_groups(
             raise CodeGenException(f"{select.at}: GROUPING and the functions of group windows need a GROUP BY")
         return relation, clauses
     properties = list(dict.fromkeys(part for part in inside if isinstance(part, WindowProperty)))
-    plan, lift = grouped(binder, relation, clauses.groups or Groups([], [()]), aggregates, properties)
-    return plan, clauses.lifted(lift)
+    plan, lift = bind_groups(binder, relation, clauses.groups or Groups([], [()]), aggregates, properties)
+    return plan, clauses.lift_all(lift)
 
 
 def _with_windows(relation: Relation, clauses: _Clauses) -> tuple[Relation, _Clauses]:
@@ -142,36 +142,36 @@ def _with_windows(relation: Relation, clauses: _Clauses) -> tuple[Relation, _Cla
     spans = list(dict.fromkeys(part for part in inside if isinstance(part, Spanned)))
     if not spans:
         return relation, clauses
-    plan, lift = spanned(relation, spans)
-    return plan, clauses.lifted(lift)
+    plan, lift = bind_spans(relation, spans)
+    return plan, clauses.lift_all(lift)
 
 
 # --- the last steps ---
-def _finished(relation: Relation, clauses: _Clauses, select: Select, ordered: Ordered | None) -> Relation:
+def _finish(relation: Relation, clauses: _Clauses, select: Select, ordered: Ordered | None) -> Relation:
     exprs = list(clauses.items)
     width = len(exprs)
     if select.distinct:
         return _distinct(relation, clauses, ordered)
     indices = [position(exprs, one.value) for one in clauses.order]
-    plan = projected(relation, exprs, [*clauses.names, *["$o"] * (len(exprs) - width)])
+    plan = projection(relation, exprs, [*clauses.names, *["$o"] * (len(exprs) - width)])
     if ordered is None:
         return plan
-    plan = _sorted(plan, indices, clauses, ordered)
+    plan = _sort(plan, indices, clauses, ordered)
     return plan if len(exprs) == width else cut(plan, width)
 
 
 def _distinct(relation: Relation, clauses: _Clauses, ordered: Ordered | None) -> Relation:
-    plan = projected(relation, clauses.items, clauses.names)
+    plan = projection(relation, clauses.items, clauses.names)
     plan = Aggregate(plan.columns, plan, tuple(range(len(plan.columns))), ())
     if ordered is None:
         return plan
     for one, written in zip(clauses.order, ordered.order, strict=True):
         if one.value not in clauses.items:
             raise invalid(written.at, "with DISTINCT, ORDER BY can use expressions of the select clause only")
-    return _sorted(plan, [clauses.items.index(one.value) for one in clauses.order], clauses, ordered)
+    return _sort(plan, [clauses.items.index(one.value) for one in clauses.order], clauses, ordered)
 
 
-def _sorted(plan: Relation, indices: list[int], clauses: _Clauses, ordered: Ordered) -> Relation:
+def _sort(plan: Relation, indices: list[int], clauses: _Clauses, ordered: Ordered) -> Relation:
     keys = zip(indices, clauses.order, strict=True)
     order = tuple(SortKey(index, one.descending, one.nulls_first) for index, one in keys)
     return Sort(plan.columns, plan, order, ordered.offset, ordered.limit)

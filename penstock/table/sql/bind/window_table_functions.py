@@ -49,7 +49,7 @@ def _signature(kind: str) -> str:
     return f"({', '.join(PARAMETERS[kind])})".replace(", OFFSET)", "[, OFFSET])")
 
 
-def windowed(
+def window_table(
     call: Invoke, args: dict[str, Node], relation: Relation, partition: Sequence[Rex], batch: bool
 ) -> Relation:
     """The table with window_start, window_end and window_time behind its columns."""

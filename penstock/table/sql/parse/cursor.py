@@ -144,7 +144,7 @@ class Cursor:
         tried = list(self._tried) if self._tried_at == self.index else []
         likely = tried[-1:] + tried[:-1]
         wanted = expected or ", ".join(likely[:_SHOWN]) + (", ..." if len(tried) > _SHOWN else "")
-        return f"found {self.token.shown()}{self._hint(tried)}" + (f"; expected {wanted}" if wanted else "")
+        return f"found {self.token.describe()}{self._hint(tried)}" + (f"; expected {wanted}" if wanted else "")
 
     def _hint(self, tried: list[str]) -> str:
         """A word that was probably meant, or that the word is reserved."""

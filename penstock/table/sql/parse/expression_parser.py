@@ -79,10 +79,10 @@ class ExpressionParser(TypeParser):
         at = self.at
         if self.accept("NOT"):
             return Invoke(at, "NOT", (self._negation(),))
-        return self._tested()
+        return self._test_chain()
 
     # --- IS ... ---
-    def _tested(self) -> Node:
+    def _test_chain(self) -> Node:
         value = self._comparison()
         while True:
             at = self.at
@@ -108,13 +108,13 @@ class ExpressionParser(TypeParser):
             at, sign = self.at, _COMPARISONS[self.advance().text]
             quantifier = self.accept_any("ANY", "SOME", "ALL") if self.ahead().text == "(" else None
             left = (
-                self._quantified(left, sign, quantifier, at)
+                self._compare_with_query(left, sign, quantifier, at)
                 if quantifier
                 else Invoke(at, sign, (left, self._pattern()))
             )
         return left
 
-    def _quantified(self, left: Node, sign: str, quantifier: str, at: Position) -> Node:
+    def _compare_with_query(self, left: Node, sign: str, quantifier: str, at: Position) -> Node:
         """`= ANY` is IN, `<> ALL` is NOT IN; others compare with the least or greatest."""
         self.expect_symbol("(")
         query = self.query()
@@ -135,11 +135,11 @@ class ExpressionParser(TypeParser):
             word = self.accept_any(*_PATTERNS)
             if word is None:
                 return left
-            left = self._matched(left, word, at)
+            left = self._pattern_test(left, word, at)
             if negated:
                 left = Invoke(at, "NOT", (left,))
 
-    def _matched(self, left: Node, word: str, at: Position) -> Node:
+    def _pattern_test(self, left: Node, word: str, at: Position) -> Node:
         if word == "IN":
             return self._membership(left, at)
         if word == "BETWEEN":
@@ -164,7 +164,7 @@ class ExpressionParser(TypeParser):
 
     def _membership(self, left: Node, at: Position) -> Node:
         self.expect_symbol("(")
-        query = self.nested_query()
+        query = self.inner_query()
         if query is not None:
             return Nested(at, "IN", query, _values(left))
         values = self.expressions()
@@ -178,7 +178,7 @@ class ExpressionParser(TypeParser):
             index += 1
         return self.ahead(index).upper in {"SELECT", "WITH", "VALUES"}
 
-    def nested_query(self) -> Query | None:
+    def inner_query(self) -> Query | None:
         """The query that starts behind a bracket, with the bracket that ends it.
 
         With a second bracket in front it may be the first part of something else, as in ((SELECT 1) + 1).
@@ -209,21 +209,21 @@ class ExpressionParser(TypeParser):
         return left
 
     def _product(self) -> Node:
-        left = self._signed()
+        left = self._sign()
         while self.token.kind == SYMBOL and self.token.text in _PRODUCTS:
             at, sign = self.at, self.advance().text
-            left = Invoke(at, sign, (left, self._signed()))
+            left = Invoke(at, sign, (left, self._sign()))
         return left
 
-    def _signed(self) -> Node:
+    def _sign(self) -> Node:
         at = self.at
         if self.accept_symbol("-"):
-            return _negated(at, self._signed())
+            return _negate(at, self._sign())
         if self.accept_symbol("+"):
-            return Invoke(at, "POSITIVE", (self._signed(),))
-        return self._accessed()
+            return Invoke(at, "POSITIVE", (self._sign(),))
+        return self._access()
 
-    def _accessed(self) -> Node:
+    def _access(self) -> Node:
         """Elements in square brackets and fields behind a dot."""
         value = self._primary()
         while True:
@@ -258,7 +258,7 @@ class ExpressionParser(TypeParser):
         while self.token.kind == STRING and self.at.line > line:
             line, text = self.at.line, text + self.advance().text
         kind, value = literals.string(text)
-        return Constant(at, kind, value, _quoted(text))
+        return Constant(at, kind, value, _quote(text))
 
     def _number(self, text: str, at: Position) -> Node:
         kind, value = literals.number(text, at)
@@ -271,7 +271,7 @@ class ExpressionParser(TypeParser):
         if self.token.text != "(":
             return self.fail("an expression")
         self.advance()
-        query = self.nested_query()
+        query = self.inner_query()
         if query is not None:
             return Nested(at, "SCALAR", query)
         values = self.expressions()
@@ -413,12 +413,12 @@ class ExpressionParser(TypeParser):
 
     def _frame(self) -> tuple[Bound, Bound]:
         if not self.accept("BETWEEN"):
-            return self._bound(), Bound("CURRENT ROW")
-        start = self._bound()
+            return self._frame_bound(), Bound("CURRENT ROW")
+        start = self._frame_bound()
         self.expect("AND")
-        return start, self._bound()
+        return start, self._frame_bound()
 
-    def _bound(self) -> Bound:
+    def _frame_bound(self) -> Bound:
         if self.accept("CURRENT", "ROW"):
             return Bound("CURRENT ROW")
         offset = None if self.accept("UNBOUNDED") else self._sum()
@@ -432,11 +432,11 @@ def _values(node: Node) -> tuple[Node, ...]:
     return node.args if isinstance(node, Invoke) and node.name == "ROW" else (node,)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _negated(at: Position, value: Node) -> Node:
+def _negate(at: Position, value: Node) -> Node:
     if isinstance(value, Constant) and isinstance(value.type, NumericType) and not value.text.startswith("-"):
         return Constant(at, value.type, -value.value, f"-{value.text}")
     return Invoke(at, "NEGATE", (value,))

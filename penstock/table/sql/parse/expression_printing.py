@@ -23,7 +23,7 @@ _LEVELS |= {"+": 7, "-": 7, "*": 8, "/": 8, "%": 8, "||": 8, "NEGATE": 9}
 _ATOM = 10
 
 
-def printed(node: Node) -> str:
+def print_expression(node: Node) -> str:
     """The expression as SQL.
 
     >>> from penstock.table.sql.parse.statement_parser import parse_expression
@@ -33,12 +33,12 @@ def printed(node: Node) -> str:
     return _PRINTERS[type(node)](node)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
 def _name(node: Name) -> str:
-    return ".".join(quoted(part) for part in node.parts)
+    return ".".join(quote_name(part) for part in node.parts)
 
 
 def _level(node: Node) -> int:
@@ -50,7 +50,7 @@ def _level(node: Node) -> int:
 
 
 def _inside(node: Node, level: int) -> str:
-    return printed(node) if _level(node) >= level else f"({printed(node)})"
+    return print_expression(node) if _level(node) >= level else f"({print_expression(node)})"
 
 
 def _invoke(node: Invoke) -> str:
@@ -66,7 +66,7 @@ def _invoke(node: Invoke) -> str:
 
 
 def _call(node: Invoke) -> str:
-    name = ".".join([*map(quoted, node.path), node.name if node.path else node.name.upper()])
+    name = ".".join([*map(quote_name, node.path), node.name if node.path else node.name.upper()])
     if not node.args and not node.star and node.name in _UNBRACKETED:
         return name
     inside = "*" if node.star else _list(node.args)
@@ -77,17 +77,17 @@ _UNBRACKETED = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME"
 
 
 def _list(nodes: Sequence[Node]) -> str:
-    return ", ".join(map(printed, nodes))
+    return ", ".join(map(print_expression, nodes))
 
 
 def _test(node: Invoke) -> str:
     if node.name.endswith("DISTINCT FROM"):
         return f"{_inside(node.args[0], 5)} {node.name} {_inside(node.args[1], 7)}"
-    return " ".join([_inside(node.args[0], 5), node.name, *map(printed, node.args[1:])])
+    return " ".join([_inside(node.args[0], 5), node.name, *map(print_expression, node.args[1:])])
 
 
 def _case(node: Invoke) -> str:
-    *pairs, otherwise = map(printed, node.args)
+    *pairs, otherwise = map(print_expression, node.args)
     whens = " ".join(f"WHEN {pairs[n]} THEN {pairs[n + 1]}" for n in range(0, len(pairs), 2))
     return f"CASE {whens} ELSE {otherwise} END"
 
@@ -98,16 +98,16 @@ def _between(node: Invoke) -> str:
 
 
 def _pattern(node: Invoke) -> str:
-    escape = f" ESCAPE {printed(node.args[2])}" if len(node.args) > 2 else ""
+    escape = f" ESCAPE {print_expression(node.args[2])}" if len(node.args) > 2 else ""
     return f"{_inside(node.args[0], 7)} {node.name} {_inside(node.args[1], 7)}{escape}"
 
 
 def _to_unit(node: Invoke) -> str:
-    return f"{node.name}({' TO '.join(map(printed, node.args))})"
+    return f"{node.name}({' TO '.join(map(print_expression, node.args))})"
 
 
 def _trim(node: Invoke) -> str:
-    side, chars, text = map(printed, node.args)
+    side, chars, text = map(print_expression, node.args)
     return f"TRIM({side} {chars} FROM {text})"
 
 
@@ -120,11 +120,11 @@ _OWN: dict[str, Callable[[Invoke], str]] = {
     "POSITIVE": lambda node: f"+ {_inside(node.args[0], 9)}",
     "NEGATE": lambda node: f"- {_inside(node.args[0], 9)}",
     "IN": lambda node: f"{_inside(node.args[0], 7)} IN ({_list(node.args[1:])})",
-    "ITEM": lambda node: f"{_inside(node.args[0], _ATOM)}[{printed(node.args[1])}]",
+    "ITEM": lambda node: f"{_inside(node.args[0], _ATOM)}[{print_expression(node.args[1])}]",
     "ARRAY": lambda node: f"ARRAY[{_list(node.args)}]",
     "MAP": lambda node: f"MAP[{_list(node.args)}]",
-    "EXTRACT": lambda node: f"EXTRACT({printed(node.args[0])} FROM {printed(node.args[1])})",
-    "POSITION": lambda node: f"POSITION({' IN '.join(map(printed, node.args[:2]))})",
+    "EXTRACT": lambda node: f"EXTRACT({print_expression(node.args[0])} FROM {print_expression(node.args[1])})",
+    "POSITION": lambda node: f"POSITION({' IN '.join(map(print_expression, node.args[:2]))})",
     "TRIM": _trim,
     "FLOOR": _to_unit,
     "CEIL": _to_unit,
@@ -132,21 +132,21 @@ _OWN: dict[str, Callable[[Invoke], str]] = {
 
 
 def _cast(node: CastTo) -> str:
-    return f"{'TRY_CAST' if node.safe else 'CAST'}({printed(node.value)} AS {node.aim.as_sql()})"
+    return f"{'TRY_CAST' if node.safe else 'CAST'}({print_expression(node.value)} AS {node.aim.as_sql()})"
 
 
-def _nested(node: Nested) -> str:
+def _query(node: Nested) -> str:
     return f"{node.kind}(query)"
 
 
 _PRINTERS: dict[type[Node], Callable[[Any], str]] = {
     Name: _name,
-    Star: lambda node: ".".join([*map(quoted, node.prefix), "*"]),
+    Star: lambda node: ".".join([*map(quote_name, node.prefix), "*"]),
     Constant: lambda node: node.text or f"CAST(NULL AS {node.type.as_sql()})",
     Word: lambda node: str(node.word),
     Invoke: _invoke,
     CastTo: _cast,
-    FieldOf: lambda node: f"{_inside(node.value, _ATOM)}.{quoted(node.field)}",
-    Nested: _nested,
-    Descriptor: lambda node: f"DESCRIPTOR({', '.join(map(quoted, node.columns))})",
+    FieldOf: lambda node: f"{_inside(node.value, _ATOM)}.{quote_name(node.field)}",
+    Nested: _query,
+    Descriptor: lambda node: f"DESCRIPTOR({', '.join(map(quote_name, node.columns))})",
 }

@@ -14,7 +14,7 @@ _ONLY_VARIABLES = "PERMUTE and exclusions in patterns are"
 class MatchParser(ExpressionParser):
     """Reads what stands in the brackets of MATCH_RECOGNIZE."""
 
-    def matched(self, source: Source) -> Source:
+    def match_recognize(self, source: Source) -> Source:
         at = self.at
         self.expect_symbol("(")
         partition = self.expressions() if self.accept("PARTITION", "BY") else ()
@@ -85,12 +85,12 @@ class MatchParser(ExpressionParser):
         return first
 
     def _sequence(self) -> Any:
-        parts = [self._quantified_part()]
+        parts = [self._part()]
         while not self.sees_symbol(")") and not self.sees_symbol("|"):
-            parts.append(self._quantified_part())
+            parts.append(self._part())
         return parts[0] if len(parts) == 1 else ("seq", *parts)
 
-    def _quantified_part(self) -> Any:
+    def _part(self) -> Any:
         if self.sees("PERMUTE") or self.sees_symbol("{"):
             self.refuse(_ONLY_VARIABLES)
         if self.accept_symbol("("):

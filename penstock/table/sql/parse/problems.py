@@ -62,7 +62,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def placed(at: Position, make: Callable[[], Made]) -> Made:
+def with_place(at: Position, make: Callable[[], Made]) -> Made:
     """What `make` makes; an error of it gets the place, unless it has one."""
     try:
         return make()

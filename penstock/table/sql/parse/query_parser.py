@@ -48,13 +48,13 @@ class QueryParser(MatchParser):
     def query(self) -> Query:
         at = self.at
         if not self.accept("WITH"):
-            return self._ordered(self._union())
+            return self._order(self._union())
         if self.sees("RECURSIVE"):
             self.refuse("recursive queries are")
         tables = [self._common_table()]
         while self.accept_symbol(","):
             tables.append(self._common_table())
-        return With(at, tuple(tables), self._ordered(self._union()))
+        return With(at, tuple(tables), self._order(self._union()))
 
     def _common_table(self) -> CommonTable:
         at, name = self.at, self.name()
@@ -121,7 +121,7 @@ class QueryParser(MatchParser):
         return (self.expression(),)
 
     # --- behind a query ---
-    def _ordered(self, query: Query) -> Query:
+    def _order(self, query: Query) -> Query:
         at = self.at
         order = self.orderings() if self.sees("ORDER", "BY") else ()
         offset, limit, found = 0, None, bool(order)
@@ -221,14 +221,14 @@ class QueryParser(MatchParser):
 
     # --- FROM ---
     def _from(self) -> Source:
-        source = self._joined()
+        source = self._joins()
         while True:
             at = self.at
             if not self.accept_symbol(","):
                 return source
-            source = Joined(at, source, self._joined(), "CROSS")
+            source = Joined(at, source, self._joins(), "CROSS")
 
-    def _joined(self) -> Source:
+    def _joins(self) -> Source:
         left = self._table()
         while True:
             at, natural = self.at, self.accept("NATURAL")
@@ -258,7 +258,7 @@ class QueryParser(MatchParser):
         return Joined(at, left, right, kind, self.expression() if self.accept("ON") else None)
 
     def _table(self) -> Source:
-        source = self._unaliased()
+        source = self._source()
         if isinstance(source, Joined):
             return source
         if self.sees("FOR", "SYSTEM_TIME"):
@@ -267,7 +267,7 @@ class QueryParser(MatchParser):
             self.refuse(_NOT_OFFERED[self.token.upper])
         source = self._alias(source)
         if self.accept("MATCH_RECOGNIZE"):
-            source = self._alias(self.matched(source))
+            source = self._alias(self.match_recognize(source))
         return source
 
     def _as_of(self, source: Source) -> Source:
@@ -282,7 +282,7 @@ class QueryParser(MatchParser):
             return Aliased(at, source, self.name(), self.names() if self.sees_symbol("(") else ())
         return source
 
-    def _unaliased(self) -> Source:
+    def _source(self) -> Source:
         at = self.at
         if self.sees_symbol("("):
             return self._in_round_brackets(at)
@@ -307,7 +307,7 @@ class QueryParser(MatchParser):
 
     def _in_round_brackets(self, at: Position) -> Source:
         self.expect_symbol("(")
-        query = self.nested_query()
+        query = self.inner_query()
         if query is not None:
             return Derived(at, query)
         source = self._from()

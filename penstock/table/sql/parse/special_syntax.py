@@ -205,7 +205,7 @@ def _overlay(parser: ExpressionParser, at: Position) -> Node:
     return Invoke(at, "OVERLAY", tuple(args))
 
 
-def _rounded(name: str) -> Callable[[ExpressionParser, Position], Node]:
+def _rounding(name: str) -> Callable[[ExpressionParser, Position], Node]:
     def read(parser: ExpressionParser, at: Position) -> Node:
         args: list[Node] = [parser.expression()]
         if parser.accept("TO"):
@@ -331,9 +331,9 @@ OWN_SYNTAX: dict[str, Callable[[ExpressionParser, Position], Node]] = {
     "SUBSTRING": _substring,
     "TRIM": _trim,
     "OVERLAY": _overlay,
-    "FLOOR": _rounded("FLOOR"),
-    "CEIL": _rounded("CEIL"),
-    "CEILING": _rounded("CEIL"),
+    "FLOOR": _rounding("FLOOR"),
+    "CEIL": _rounding("CEIL"),
+    "CEILING": _rounding("CEIL"),
     "TIMESTAMPADD": _with_unit("TIMESTAMPADD"),
     "TIMESTAMPDIFF": _with_unit("TIMESTAMPDIFF"),
     "JSON_VALUE": _json_value,

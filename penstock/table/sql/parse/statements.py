@@ -31,9 +31,9 @@ class Expression:
 
     def __str__(self) -> str:
         """As Flink shows it, with names in backquotes."""
-        from penstock.table.sql.parse.expression_printing import printed
+        from penstock.table.sql.parse.expression_printing import print_expression
 
-        return printed(self.tree)
+        return print_expression(self.tree)
 
 
 # --- queries and writing ---

@@ -147,7 +147,7 @@ class TableParser(QueryParser):
     def watermark(self) -> st.WatermarkSpec:
         column = self.path()
         self.expect("AS")
-        return st.WatermarkSpec(column, self.kept_expression())
+        return st.WatermarkSpec(column, self.expression_with_text())
 
     def primary_key(self) -> st.PrimaryKey:
         name = self.name() if self.accept("CONSTRAINT") else None
@@ -160,10 +160,10 @@ class TableParser(QueryParser):
 
     def _not_enforced(self) -> None:
         if not self.accept("NOT", "ENFORCED"):
-            found = self.token.shown()
+            found = self.token.describe()
             raise SqlValidateException(f"{self.at}: found {found}; expected NOT ENFORCED, as keys are not checked")
 
-    def kept_expression(self) -> st.Expression:
+    def expression_with_text(self) -> st.Expression:
         start = self.index
         tree = self.expression()
         return st.Expression(self.text_since(start), tree)
@@ -187,7 +187,7 @@ class TableParser(QueryParser):
 
     def column(self, name: str) -> st.ColumnSpec:
         if self.accept("AS"):
-            expression = self.kept_expression()
+            expression = self.expression_with_text()
             return st.ColumnSpec(name, None, st.COMPUTED, expression, comment=self._comment())
         kind = self.data_type()
         if not self.accept("METADATA"):

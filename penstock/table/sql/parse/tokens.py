@@ -70,7 +70,7 @@ class Token:
         """A word in capitals; nothing for all that is not a plain word."""
         return self.text.upper() if self.kind == WORD else ""
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """How an error names it."""
         if self.kind == END:
             return "the end of the text"

@@ -97,10 +97,10 @@ class TypeParser(Cursor):
         if word in _PLAIN:
             return _PLAIN[word]()
         if word in _SIZED:
-            return self._sized(word)
+            return self._type_with_size(word)
         return self._other_type(word)
 
-    def _sized(self, word: str) -> DataType:
+    def _type_with_size(self, word: str) -> DataType:
         if word in {"CHAR", "CHARACTER"} and self.accept("VARYING"):
             word = "VARCHAR"
         make, usual = _SIZED[word]

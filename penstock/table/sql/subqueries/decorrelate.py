@@ -30,14 +30,22 @@ from penstock.table.logical.rex import (
     conjuncts,
     refs,
     rewritten,
-    shifted,
+    shift_refs,
     walk,
 )
 from penstock.table.sql.bind.binder_session import Functions
-from penstock.table.sql.bind.naming import cut, projected
+from penstock.table.sql.bind.naming import cut, projection
 from penstock.table.sql.subqueries.correlation import is_correlated_plan, rexes
-from penstock.table.sql.subqueries.generating import generated
-from penstock.table.sql.subqueries.pulling import NotPulled, Outer, Pulled, around, keyed_by_outer, materialised, pulled
+from penstock.table.sql.subqueries.generating import generate
+from penstock.table.sql.subqueries.pulling import (
+    NotPulled,
+    Outer,
+    Pulled,
+    around,
+    materialise,
+    pull_up,
+    with_outer_keys,
+)
 from penstock.table.types.data_types import BigIntType, BooleanType
 
 TRUE = Literal(BooleanType(False), True)
@@ -98,13 +106,13 @@ class _Replacing:
                 "comparison with one of them into a query in FROM"
             )
         left, left_tests = self._values(relation.left, of_left)
-        right, right_tests = self._values(relation.right, [shifted(rex, -width) for rex in of_right])
+        right, right_tests = self._values(relation.right, [shift_refs(rex, -width) for rex in of_right])
         more = len(left.columns) - width
         moved = {rex: left_tests[index] for index, rex in enumerate(of_left)}
-        moved |= {rex: shifted(right_tests[index], len(left.columns)) for index, rex in enumerate(of_right)}
+        moved |= {rex: shift_refs(right_tests[index], len(left.columns)) for index, rex in enumerate(of_right)}
         parts = [moved[rex] if rex in moved else _behind(rex, width, more) for rex in conjuncts(relation.condition)]
-        inner = (*relation.columns[:width], *_padded(left.columns[width:], relation.kind in {"RIGHT", "FULL"}))
-        outer = (*relation.columns[width:], *_padded(right.columns[len(relation.right.columns) :], True))
+        inner = (*relation.columns[:width], *_pad(left.columns[width:], relation.kind in {"RIGHT", "FULL"}))
+        outer = (*relation.columns[width:], *_pad(right.columns[len(relation.right.columns) :], True))
         joined = replace(relation, columns=(*inner, *outer), left=left, right=right, condition=conjunction(parts))
         kept = [*range(width), *range(width + more, width + more + len(relation.columns) - width)]
         return Project(relation.columns, joined, tuple(joined.ref(index) for index in kept))
@@ -113,7 +121,7 @@ class _Replacing:
         """Conditions that speak of the right side alone choose its rows before the join."""
         width = len(relation.left.columns)
         parts = conjuncts(relation.condition)
-        kept = conjunction([shifted(rex, -width) for rex in mine])
+        kept = conjunction([shift_refs(rex, -width) for rex in mine])
         assert kept is not None
         right = self._filter(Filter(relation.right.columns, relation.right, kept))
         return replace(relation, right=right, condition=conjunction([rex for rex in parts if rex not in mine]))
@@ -128,10 +136,10 @@ class _Replacing:
             plan = Filter(plan.columns, plan, plain)
         for rex in parts:
             if _has_query(rex):
-                plan = self._decided(plan, rex)
+                plan = self._decide(plan, rex)
         return plan if len(plan.columns) == width else cut(plan, width)
 
-    def _decided(self, plan: Relation, rex: Rex) -> Relation:
+    def _decide(self, plan: Relation, rex: Rex) -> Relation:
         """The rows for which a condition with a query holds."""
         negated = isinstance(rex, Call) and rex.function == "NOT"
         inner = rex.args[0] if isinstance(rex, Call) and negated else rex
@@ -145,9 +153,9 @@ class _Replacing:
     def _semi(self, plan: Relation, query: Subquery, negated: bool) -> Relation | None:
         inner = decorrelated(self.functions, query.plan)
         try:
-            inside = pulled(self.functions, inner)
+            inside = pull_up(self.functions, inner)
         except NotPulled:
-            inside = generated(self.functions, plan, inner)
+            inside = generate(self.functions, plan, inner)
         if inside.single:
             return None
         width = len(plan.columns)
@@ -180,20 +188,18 @@ class _Replacing:
     def _value(self, plan: Relation, query: Subquery, args: Sequence[Rex]) -> tuple[Relation, Rex]:
         inner = decorrelated(self.functions, query.plan)
         try:
-            return self._joined_value(plan, query, args, pulled(self.functions, inner))
+            return self._join_value(plan, query, args, pull_up(self.functions, inner))
         except NotPulled:
-            return self._joined_value(plan, query, args, generated(self.functions, plan, inner))
+            return self._join_value(plan, query, args, generate(self.functions, plan, inner))
 
-    def _joined_value(
-        self, plan: Relation, query: Subquery, args: Sequence[Rex], inside: Pulled
-    ) -> tuple[Relation, Rex]:
+    def _join_value(self, plan: Relation, query: Subquery, args: Sequence[Rex], inside: Pulled) -> tuple[Relation, Rex]:
         if query.kind == "SCALAR":
             return self._scalar(plan, inside, one_row(query.plan))
         if query.kind == "EXISTS":
             return self._exists(plan, inside)
         if query.kind == "IN":
             return self._in(plan, inside, args)
-        return self._compared(plan, inside, args[0], query.kind)
+        return self._compare(plan, inside, args[0], query.kind)
 
     def _scalar(self, plan: Relation, inside: Pulled, one: bool) -> tuple[Relation, Rex]:
         if not inside.single and not one:
@@ -204,8 +210,8 @@ class _Replacing:
 
     def _single_value(self, inside: Pulled) -> Pulled:
         """More than one row for a value is an error of the data, which SINGLE_VALUE finds."""
-        below = materialised(inside)
-        made, inner, outer = keyed_by_outer(below)
+        below = materialise(inside)
+        made, inner, outer = with_outer_keys(below)
         kind = made.columns[0].type.nullable()
         call = AggregateCall("SINGLE_VALUE", (0,), kind, "$value")
         return self._per_key(made, inner, outer, (call,), (0,))
@@ -223,7 +229,7 @@ class _Replacing:
         columns = (*(made.columns[index] for index in keys), *(Column(call.name, call.type) for call in calls))
         result = Aggregate(columns, made, keys, tuple(calls))
         pairs = zip(inner, outer, strict=True)
-        tests = [one.compared(self.functions, result.ref(keys.index(index))) for index, one in pairs]
+        tests = [one.compare(self.functions, result.ref(keys.index(index))) for index, one in pairs]
         return Pulled(result, tuple(result.ref(len(keys) + index) for index in results), tuple(tests), not keys)
 
     def _exists(self, plan: Relation, inside: Pulled) -> tuple[Relation, Rex]:
@@ -241,8 +247,8 @@ class _Replacing:
     def _counts(self, inside: Pulled, further: Sequence[str] = ()) -> Pulled:
         """How many rows there are, how many without NULL, and further aggregates of the first column."""
         width = len(inside.outputs)
-        below = materialised(inside)
-        made, inner, outer = keyed_by_outer(below)
+        below = materialise(inside)
+        made, inner, outer = with_outer_keys(below)
         calls = [
             AggregateCall("COUNT", (), BigIntType(False), "$rows"),
             AggregateCall("COUNT", tuple(range(width)), BigIntType(False), "$known"),
@@ -255,7 +261,7 @@ class _Replacing:
         nullable = any(rex.type._nullable for rex in (*args, *inside.outputs))
         counts = self._counts(inside) if nullable else None
         joined = plan if counts is None else self._left(plan, counts)
-        found, mark = self._marked(joined, inside, args)
+        found, mark = self._mark(joined, inside, args)
         if counts is None:
             return found, mark
         total, known = (_nullable(around(rex, width), found.columns) for rex in counts.outputs)
@@ -268,22 +274,22 @@ class _Replacing:
         false, null = Literal(BooleanType(False), False), Literal(BooleanType(), None)
         return found, self._call("CASE", empty, false, mark, TRUE, unknown, null, false)
 
-    def _marked(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
+    def _mark(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
         """A left join with the distinct rows of the query, and whether a row was found."""
-        below = materialised(inside)
-        made, inner, outer = keyed_by_outer(below)
+        below = materialise(inside)
+        made, inner, outer = with_outer_keys(below)
         keys = tuple(dict.fromkeys([*range(len(inside.outputs)), *inner]))
         distinct = Aggregate(tuple(made.columns[index] for index in keys), made, keys, ())
         exprs: list[Rex] = [distinct.ref(index) for index in range(len(keys))]
-        marked = projected(distinct, [*exprs, TRUE], [*distinct.names(), _ALWAYS])
+        marked = projection(distinct, [*exprs, TRUE], [*distinct.names(), _ALWAYS])
         width = len(plan.columns)
         tests = [self._equal(arg, around(marked.ref(index), width)) for index, arg in enumerate(args)]
         for index, one in zip(inner, outer, strict=True):
-            tests.append(around(one.compared(self.functions, marked.ref(keys.index(index))), width))
+            tests.append(around(one.compare(self.functions, marked.ref(keys.index(index))), width))
         joined = _join(plan, marked, "LEFT", conjunction(tests))
         return joined, self._call("IS NOT NULL", joined.ref(len(joined.columns) - 1))
 
-    def _compared(self, plan: Relation, inside: Pulled, arg: Rex, kind: str) -> tuple[Relation, Rex]:
+    def _compare(self, plan: Relation, inside: Pulled, arg: Rex, kind: str) -> tuple[Relation, Rex]:
         """`x > ALL (...)` looks at the greatest, `x > SOME (...)` at the least value."""
         sign, quantifier = kind.split(" ")
         counts = self._counts(inside, ("MIN", "MAX"))
@@ -336,7 +342,7 @@ def _has_query(rex: Rex) -> bool:
 
 
 def _join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
-    return Join(_joined(left.columns, right.columns, kind), left, right, kind, condition)
+    return Join(_join_columns(left.columns, right.columns, kind), left, right, kind, condition)
 
 
 def _behind(rex: Rex, width: int, more: int) -> Rex:
@@ -349,12 +355,12 @@ def _behind(rex: Rex, width: int, more: int) -> Rex:
     return rewritten(rex, change)
 
 
-def _padded(columns: Columns, missing: bool) -> Columns:
+def _pad(columns: Columns, missing: bool) -> Columns:
     """The columns of a side of a join, which may be missing."""
     return tuple(replace(one, type=one.type.nullable()) if missing else one for one in columns)
 
 
-def _joined(left: Columns, right: Columns, kind: str) -> Columns:
+def _join_columns(left: Columns, right: Columns, kind: str) -> Columns:
     padded = tuple(replace(one, type=one.type.nullable()) for one in right)
     return (*left, *(padded if kind == "LEFT" else right))
 
@@ -388,28 +394,28 @@ def lateral_join(functions: Functions, left: Relation, right: Relation, kind: st
         return _join(left, right, kind, condition)
     alone = kind == "LEFT" and len(right.columns) == 1 and condition is None
     try:
-        inside = pulled(functions, right)
+        inside = pull_up(functions, right)
     except NotPulled:
-        inside = generated(functions, left, right, empty_groups=alone)
+        inside = generate(functions, left, right, empty_groups=alone)
     if not (alone and inside.single):
         inside = _without_outer_outputs(inside)
     width = len(left.columns)
     tests = [around(rex, width) for rex in inside.predicates]
-    extra = [] if condition is None else [_moved(condition, inside, width)]
+    extra = [] if condition is None else [_move(condition, inside, width)]
     joined = _join(left, inside.plan, kind, conjunction([*tests, *extra]))
     exprs: list[Rex] = [joined.ref(index) for index in range(width)]
     exprs += [_nullable(around(rex, width), joined.columns) for rex in inside.outputs]
-    return projected(joined, exprs, [*left.names(), *right.names()])
+    return projection(joined, exprs, [*left.names(), *right.names()])
 
 
 def _without_outer_outputs(inside: Pulled) -> Pulled:
     """Columns that a missing row makes NULL are computed below the join."""
     plain = all(isinstance(rex, InputRef) for rex in inside.outputs)
     outer = any(isinstance(part, OuterRef) for rex in inside.outputs for part in walk(rex))
-    return inside if plain or outer else materialised(inside)
+    return inside if plain or outer else materialise(inside)
 
 
-def _moved(condition: Rex, inside: Pulled, width: int) -> Rex:
+def _move(condition: Rex, inside: Pulled, width: int) -> Rex:
     def change(one: Rex) -> Rex | None:
         late = isinstance(one, InputRef) and one.index >= width
         return around(inside.outputs[one.index - width], width) if isinstance(one, InputRef) and late else None

@@ -27,21 +27,21 @@ from penstock.table.logical.nodes import (
 )
 from penstock.table.logical.rex import Call, InputRef, Literal, OuterRef, Rex, conjunction, rewritten, walk
 from penstock.table.sql.bind.binder_session import Functions
-from penstock.table.sql.bind.naming import projected
+from penstock.table.sql.bind.naming import projection
 from penstock.table.sql.subqueries.correlation import is_correlated_plan, rexes
-from penstock.table.sql.subqueries.pulling import COUNTS, Pulled, ranked
+from penstock.table.sql.subqueries.pulling import COUNTS, Pulled, rank_rows
 from penstock.table.types.data_types import BigIntType, BooleanType
 
 
-def generated(functions: Functions, left: Relation, plan: Relation, empty_groups: bool = True) -> Pulled:
+def generate(functions: Functions, left: Relation, plan: Relation, empty_groups: bool = True) -> Pulled:
     """The plan of a query inside, for every combination of values that it reads of `left`.
 
     Without `empty_groups` there is no row for an aggregate over nothing.
     """
     indices = _indices(plan)
-    values = projected(left, [left.ref(index) for index in indices], [f"$v{index}" for index in indices])
+    values = projection(left, [left.ref(index) for index in indices], [f"$v{index}" for index in indices])
     domain = Aggregate(values.columns, values, tuple(range(len(indices))), ())
-    attached = _Attaching(functions, domain, indices, empty_groups).attached(plan)
+    attached = _Attaching(functions, domain, indices, empty_groups).attach(plan)
     width = len(plan.columns)
     outputs = tuple(attached.ref(index) for index in range(width))
     refs = ((attached.ref(width + n), left.ref(index)) for n, index in enumerate(indices))
@@ -67,7 +67,7 @@ class _Attaching:
     indices: Sequence[int]
     empty_groups: bool
 
-    def attached(self, plan: Relation) -> Relation:
+    def attach(self, plan: Relation) -> Relation:
         """The plan with the columns of the domain behind its own."""
         if not is_correlated_plan(plan):
             return Join((*plan.columns, *self.domain.columns), plan, self.domain, "INNER", None)
@@ -98,37 +98,37 @@ class _Attaching:
         size = len(self.domain.columns)
         order = [n for n in range(len(plan.columns)) if not offset <= n < offset + size]
         order = [*order[:old], *range(offset, offset + size)]
-        return projected(plan, [plan.ref(n) for n in order], [plan.columns[n].name for n in order])
+        return projection(plan, [plan.ref(n) for n in order], [plan.columns[n].name for n in order])
 
     # --- one relation each ---
     def project(self, plan: Project) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         offset = len(plan.input.columns)
         exprs = [self._rex(rex, offset) for rex in plan.exprs]
         names = [*plan.names(), *self.domain.names()]
-        return projected(below, [*exprs, *self._domain(offset)], names)
+        return projection(below, [*exprs, *self._domain(offset)], names)
 
     def filter(self, plan: Filter) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         return Filter(below.columns, below, self._rex(plan.condition, len(plan.input.columns)))
 
     def join(self, plan: Join) -> Relation:
         if plan.kind not in {"INNER", "LEFT", "SEMI", "ANTI"} or plan.temporal is not None:
             raise TableException(f"a query inside of a {plan.kind} join cannot refer to the query around it")
-        left = self.attached(plan.left)
+        left = self.attach(plan.left)
         inside = is_correlated_plan(plan.right)
-        right = self.attached(plan.right) if inside else plan.right
+        right = self.attach(plan.right) if inside else plan.right
         width, size = len(plan.left.columns), len(self.domain.columns)
-        tests = [] if plan.condition is None else [self._joined_rex(plan.condition, width)]
+        tests = [] if plan.condition is None else [self._rex_of_join(plan.condition, width)]
         if inside:
             first = width + size + len(plan.right.columns)
             tests += [same(one, other) for one, other in zip(self._domain(width), self._domain(first), strict=True)]
         only_left = plan.kind in {"SEMI", "ANTI"}
-        columns = left.columns if only_left else (*left.columns, *_padded(right, plan.kind))
+        columns = left.columns if only_left else (*left.columns, *_pad(right, plan.kind))
         joined = replace(plan, columns=columns, left=left, right=right, condition=conjunction(tests))
         return joined if only_left else self._behind(joined, len(plan.columns), width)
 
-    def _joined_rex(self, rex: Rex, width: int) -> Rex:
+    def _rex_of_join(self, rex: Rex, width: int) -> Rex:
         size = len(self.domain.columns)
 
         def change(one: Rex) -> Rex | None:
@@ -138,7 +138,7 @@ class _Attaching:
         return self._rex(rewritten(rex, change), width)
 
     def aggregate(self, plan: Aggregate) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         old, size = len(plan.keys), len(self.domain.columns)
         offset = len(plan.input.columns)
         keys = (*plan.keys, *range(offset, offset + size))
@@ -152,7 +152,7 @@ class _Attaching:
         """An aggregate without keys has a row for nothing too."""
         size = len(self.domain.columns)
         tests = [same(one, other) for one, other in zip(self._domain(0), self._domain(size), strict=True)]
-        columns = (*self.domain.columns, *_padded(made, "LEFT"))
+        columns = (*self.domain.columns, *_pad(made, "LEFT"))
         joined = Join(columns, self.domain, made, "LEFT", conjunction(tests))
         exprs: list[Rex] = []
         for n, call in enumerate(plan.calls):
@@ -160,45 +160,45 @@ class _Attaching:
             if call.function in COUNTS:
                 value = self.functions.resolve("COALESCE", (value, Literal(BigIntType(False), 0)))
             exprs.append(value)
-        return projected(joined, [*exprs, *self._domain(0)], [*plan.names(), *self.domain.names()])
+        return projection(joined, [*exprs, *self._domain(0)], [*plan.names(), *self.domain.names()])
 
     def sort(self, plan: Sort) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         if plan.limit is None and not plan.offset:
             return below
         width = len(plan.columns)
         inner = range(width, width + len(self.domain.columns))
-        kept = ranked(self.functions, below, list(inner), plan)
-        return projected(kept, [kept.ref(n) for n in range(len(below.columns))], below.names())
+        kept = rank_rows(self.functions, below, list(inner), plan)
+        return projection(kept, [kept.ref(n) for n in range(len(below.columns))], below.names())
 
     def over(self, plan: Over) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         old, size = len(plan.input.columns), len(self.domain.columns)
         windows = tuple(replace(one, partition=(*one.partition, *range(old, old + size))) for one in plan.windows)
         made = Over((*below.columns, *plan.columns[old:]), below, windows)
         return self._behind(made, len(plan.columns), old)
 
     def expand(self, plan: Expand) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         old = len(plan.input.columns)
         columns = (*plan.columns[:old], *self.domain.columns, plan.columns[-1])
         return self._behind(replace(plan, columns=columns, input=below), len(plan.columns), old)
 
     def correlate(self, plan: Correlate) -> Relation:
-        below = self.attached(plan.input)
+        below = self.attach(plan.input)
         old = len(plan.input.columns)
         call = self._rex(plan.call, old)
-        condition = None if plan.condition is None else self._joined_rex(plan.condition, old)
+        condition = None if plan.condition is None else self._rex_of_join(plan.condition, old)
         columns = (*below.columns, *plan.columns[old:])
         made = replace(plan, columns=columns, input=below, call=call, condition=condition)
         return self._behind(made, len(plan.columns), old)
 
     def set_operation(self, plan: SetOperation) -> Relation:
-        parts = tuple(self.attached(part) for part in plan.parts)
+        parts = tuple(self.attach(part) for part in plan.parts)
         return replace(plan, columns=(*plan.columns, *self.domain.columns), parts=parts)
 
 
-def _padded(relation: Relation, kind: str) -> tuple[Column, ...]:
+def _pad(relation: Relation, kind: str) -> tuple[Column, ...]:
     if kind != "LEFT":
         return relation.columns
     return tuple(replace(column, type=column.type.nullable()) for column in relation.columns)

@@ -20,11 +20,11 @@ from penstock.table.logical.rex import (
     conjunction,
     conjuncts,
     rewritten,
-    shifted,
+    shift_refs,
     walk,
 )
 from penstock.table.sql.bind.binder_session import Functions
-from penstock.table.sql.bind.naming import position, projected
+from penstock.table.sql.bind.naming import position, projection
 from penstock.table.sql.subqueries.correlation import is_correlated, is_correlated_plan
 from penstock.table.types.data_types import BigIntType
 
@@ -50,12 +50,12 @@ class Pulled:
     single: bool = False
     """Whether there is a row for every row of the query around; a missing one means an aggregate over nothing."""
 
-    def substituted(self, rex: Rex) -> Rex:
+    def substitute(self, rex: Rex) -> Rex:
         """An expression over the former columns."""
         return rewritten(rex, lambda one: self.outputs[one.index] if isinstance(one, InputRef) else None)
 
 
-def pulled(functions: Functions, plan: Relation) -> Pulled:
+def pull_up(functions: Functions, plan: Relation) -> Pulled:
     """The plan of a query inside without references to the query around."""
     if not is_correlated_plan(plan):
         return Pulled(plan, _refs(plan))
@@ -70,18 +70,18 @@ def _refs(plan: Relation) -> tuple[Rex, ...]:
 
 
 def _project(functions: Functions, plan: Project) -> Pulled:
-    below = pulled(functions, plan.input)
-    return replace(below, outputs=tuple(below.substituted(rex) for rex in plan.exprs))
+    below = pull_up(functions, plan.input)
+    return replace(below, outputs=tuple(below.substitute(rex) for rex in plan.exprs))
 
 
 def _filter(functions: Functions, plan: Filter) -> Pulled:
-    below = pulled(functions, plan.input)
+    below = pull_up(functions, plan.input)
     if below.single:
         raise NotPulled(f"{_NOT_SUPPORTED}: it has a HAVING")
-    return _filtered(below, [below.substituted(rex) for rex in conjuncts(plan.condition)])
+    return _apply_conditions(below, [below.substitute(rex) for rex in conjuncts(plan.condition)])
 
 
-def _filtered(below: Pulled, conditions: Sequence[Rex]) -> Pulled:
+def _apply_conditions(below: Pulled, conditions: Sequence[Rex]) -> Pulled:
     own = conjunction([rex for rex in conditions if not is_correlated(rex)])
     kept = below.plan if own is None else Filter(below.plan.columns, below.plan, own)
     outer = tuple(rex for rex in conditions if is_correlated(rex))
@@ -91,15 +91,15 @@ def _filtered(below: Pulled, conditions: Sequence[Rex]) -> Pulled:
 def _join(functions: Functions, plan: Join) -> Pulled:
     if plan.kind != "INNER":
         return _one_sided_join(functions, plan)
-    left, right = pulled(functions, plan.left), pulled(functions, plan.right)
+    left, right = pull_up(functions, plan.left), pull_up(functions, plan.right)
     if left.single or right.single or plan.temporal is not None:
         raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a join")
     width = len(left.plan.columns)
     columns = (*left.plan.columns, *right.plan.columns)
-    outputs = (*left.outputs, *(shifted(rex, width) for rex in right.outputs))
-    predicates = (*left.predicates, *(shifted(rex, width) for rex in right.predicates))
+    outputs = (*left.outputs, *(shift_refs(rex, width) for rex in right.outputs))
+    predicates = (*left.predicates, *(shift_refs(rex, width) for rex in right.predicates))
     both = Pulled(left.plan, outputs, predicates)
-    conditions = [both.substituted(rex) for rex in conjuncts(plan.condition)]
+    conditions = [both.substitute(rex) for rex in conjuncts(plan.condition)]
     own = conjunction([rex for rex in conditions if not is_correlated(rex)])
     outer = tuple(rex for rex in conditions if is_correlated(rex))
     return Pulled(Join(columns, left.plan, right.plan, "INNER", own), outputs, predicates + outer)
@@ -110,14 +110,14 @@ def _one_sided_join(functions: Functions, plan: Join) -> Pulled:
     wrong = is_correlated_plan(plan.right) or (plan.condition is not None and is_correlated(plan.condition))
     if plan.kind not in {"LEFT", "SEMI", "ANTI"} or wrong:
         raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a {plan.kind} join")
-    left = materialised(pulled(functions, plan.left))
+    left = materialise(pull_up(functions, plan.left))
     width, old = len(left.plan.columns), len(plan.left.columns)
 
-    def moved(rex: Rex) -> Rex | None:
+    def move(rex: Rex) -> Rex | None:
         late = isinstance(rex, InputRef) and rex.index >= old
         return InputRef(rex.type, rex.index + width - old) if isinstance(rex, InputRef) and late else None
 
-    condition = None if plan.condition is None else rewritten(plan.condition, moved)
+    condition = None if plan.condition is None else rewritten(plan.condition, move)
     columns = (*left.plan.columns, *plan.columns[old:])
     made = replace(plan, columns=columns, left=left.plan, condition=condition)
     added = tuple(InputRef(column.type, width + index) for index, column in enumerate(plan.columns[old:]))
@@ -125,8 +125,8 @@ def _one_sided_join(functions: Functions, plan: Join) -> Pulled:
 
 
 def _aggregate(functions: Functions, plan: Aggregate) -> Pulled:
-    below = materialised(pulled(functions, plan.input))
-    made, inner, outer = keyed_by_outer(below)
+    below = materialise(pull_up(functions, plan.input))
+    made, inner, outer = with_outer_keys(below)
     keys = (*plan.keys, *inner)
     key_columns = tuple(made.columns[index] for index in keys)
     old = len(plan.keys)
@@ -134,12 +134,12 @@ def _aggregate(functions: Functions, plan: Aggregate) -> Pulled:
     result = Aggregate(columns, made, keys, plan.calls)
     outputs: list[Rex] = [result.ref(index) for index in range(old)]
     single = not plan.keys
-    outputs += [_counted(functions, result.ref(len(keys) + n), call, single) for n, call in enumerate(plan.calls)]
-    predicates = tuple(one.compared(functions, result.ref(old + n)) for n, one in enumerate(outer))
+    outputs += [_count_or_zero(functions, result.ref(len(keys) + n), call, single) for n, call in enumerate(plan.calls)]
+    predicates = tuple(one.compare(functions, result.ref(old + n)) for n, one in enumerate(outer))
     return Pulled(result, tuple(outputs), predicates, single)
 
 
-def _counted(functions: Functions, ref: InputRef, call: AggregateCall, single: bool) -> Rex:
+def _count_or_zero(functions: Functions, ref: InputRef, call: AggregateCall, single: bool) -> Rex:
     """A count over nothing is 0, not NULL."""
     if not single or call.function not in COUNTS:
         return ref
@@ -148,19 +148,19 @@ def _counted(functions: Functions, ref: InputRef, call: AggregateCall, single: b
 
 def _sort(functions: Functions, plan: Sort) -> Pulled:
     """Without a limit the order means nothing; with one it is a rank among the rows for one row around."""
-    below = pulled(functions, plan.input)
+    below = pull_up(functions, plan.input)
     if plan.limit is None and not plan.offset:
         return below
     if below.single:
         return below
-    made, inner, outer = keyed_by_outer(materialised(below))
-    kept = ranked(functions, made, inner, plan)
+    made, inner, outer = with_outer_keys(materialise(below))
+    kept = rank_rows(functions, made, inner, plan)
     width = len(plan.columns)
-    predicates = tuple(one.compared(functions, kept.ref(index)) for index, one in zip(inner, outer, strict=True))
+    predicates = tuple(one.compare(functions, kept.ref(index)) for index, one in zip(inner, outer, strict=True))
     return Pulled(kept, tuple(kept.ref(index) for index in range(width)), predicates)
 
 
-def ranked(functions: Functions, made: Relation, partition: Sequence[int], plan: Sort) -> Relation:
+def rank_rows(functions: Functions, made: Relation, partition: Sequence[int], plan: Sort) -> Relation:
     """The rows that a limit keeps in each partition, with their rank as last column."""
     rank = AggregateCall("ROW_NUMBER", (), BigIntType(False), "$rank")
     spec = OverSpec(tuple(partition), plan.keys, Frame(True, None, 0), (rank,))
@@ -174,19 +174,19 @@ def ranked(functions: Functions, made: Relation, partition: Sequence[int], plan:
 
 def _over(functions: Functions, plan: Over) -> Pulled:
     """The rows for one row around are a partition of their own."""
-    below = materialised(pulled(functions, plan.input))
-    made, inner, outer = keyed_by_outer(below)
+    below = materialise(pull_up(functions, plan.input))
+    made, inner, outer = with_outer_keys(below)
     windows = tuple(replace(one, partition=(*one.partition, *inner)) for one in plan.windows)
     old = len(plan.input.columns)
     result = Over((*made.columns, *plan.columns[old:]), made, windows)
     outputs = [result.ref(index) for index in range(old)]
     outputs += [result.ref(len(made.columns) + index) for index in range(len(plan.columns) - old)]
-    predicates = tuple(one.compared(functions, result.ref(index)) for index, one in zip(inner, outer, strict=True))
+    predicates = tuple(one.compare(functions, result.ref(index)) for index, one in zip(inner, outer, strict=True))
     return Pulled(result, tuple(outputs), predicates)
 
 
 # --- helpers ---
-def materialised(below: Pulled) -> Pulled:
+def materialise(below: Pulled) -> Pulled:
     """The same with the former columns as the first columns of the plan, and behind them what the predicates need."""
     if any(is_correlated(rex) for rex in below.outputs):
         raise NotPulled(f"{_NOT_SUPPORTED}: it computes with values of the query around before an aggregate or join")
@@ -194,7 +194,7 @@ def materialised(below: Pulled) -> Pulled:
     predicates = tuple(rewritten(rex, _placing(exprs, below.plan)) for rex in below.predicates)
     plain = exprs == list(_refs(below.plan))
     names = [f"c{index}" for index in range(len(exprs))]
-    plan = below.plan if plain else projected(below.plan, exprs, names)
+    plan = below.plan if plain else projection(below.plan, exprs, names)
     outputs = tuple(plan.ref(index) for index in range(len(below.outputs)))
     return Pulled(plan, outputs, predicates, below.single)
 
@@ -211,11 +211,11 @@ class Outer:
     """`=`, or IS NOT DISTINCT FROM, which holds for NULLs too."""
     value: Rex
 
-    def compared(self, functions: Functions, inner: Rex) -> Rex:
+    def compare(self, functions: Functions, inner: Rex) -> Rex:
         return functions.resolve(self.function, (inner, self.value))
 
 
-def keyed_by_outer(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
+def with_outer_keys(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
     """The plan with the inner side of every predicate as a column, these columns, and the outer sides."""
     exprs = list(_refs(below.plan))
     inner: list[int] = []
@@ -228,7 +228,7 @@ def keyed_by_outer(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
     if not extras:
         return below.plan, inner, outer
     names = [*below.plan.names(), *["$c"] * extras]
-    return projected(below.plan, exprs, names), inner, outer
+    return projection(below.plan, exprs, names), inner, outer
 
 
 def sides(predicate: Rex) -> tuple[Rex, Outer]:

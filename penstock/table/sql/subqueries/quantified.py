@@ -36,11 +36,11 @@ def _alike(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequenc
         if aim is None:
             raise unsupported(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
         aims.append(aim)
-    fitted = [_fitted(binder.functions, arg, aim) for arg, aim in zip(args, aims, strict=True)]
+    fitted = [_fit(binder.functions, arg, aim) for arg, aim in zip(args, aims, strict=True)]
     return fitted, cast_columns(binder.functions, plan, aims)
 
 
-def _fitted(functions: Functions, rex: Rex, aim: DataType) -> Rex:
+def _fit(functions: Functions, rex: Rex, aim: DataType) -> Rex:
     return rex if rex.type.nullable() == aim.nullable() else functions.cast(rex, aim)
 
 
@@ -52,7 +52,7 @@ def cast_columns(functions: Functions, plan: Relation, aims: Sequence[DataType])
     columns: list[Column] = []
     for index, (column, aim) in enumerate(zip(plan.columns, aims, strict=True)):
         wanted = aim.nullable() if column.type._nullable else aim.not_null()
-        rex = _fitted(functions, InputRef(column.type, index), wanted)
+        rex = _fit(functions, InputRef(column.type, index), wanted)
         exprs.append(rex)
         columns.append(column if isinstance(rex, InputRef) else replace(column, type=rex.type, time=None))
     return Project(tuple(columns), plan, tuple(exprs))

@@ -67,7 +67,7 @@ class Fold(ABC):
         """Return one accumulator for the rows of both. The rows of `other` come later."""
         raise NotImplementedError(f"{self.call.function} cannot merge accumulators")
 
-    def copied(self, accumulator: Any) -> Any:
+    def copy_accumulator(self, accumulator: Any) -> Any:
         """Return an accumulator that can be merged into another one and changed with it.
 
         The built-in folds keep no parts of what they merge, so that they need no copy.
@@ -117,7 +117,7 @@ class VectorFold(Fold):
     def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Fold the results of the first phase, one column for each part, into one accumulator for each group."""
 
-    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+    def unfold(self, accumulators: Sequence[Any]) -> list[pa.Array]:
         """Return the parts, as columns of `part_types`, that give these accumulators again when they are folded."""
         raise NotImplementedError
 

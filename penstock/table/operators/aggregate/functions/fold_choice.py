@@ -79,7 +79,7 @@ def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fo
     if name in _SUMS:
         return _SUMS[name](call, types, signed)
     if name in {"MIN", "MAX"}:
-        return ExtremeOfChanges(call, types) if signed or not _ordered(types[0]) else Extreme(call, types, signed)
+        return ExtremeOfChanges(call, types) if signed or not _has_order(types[0]) else Extreme(call, types, signed)
     if name == "FIRST_VALUE":
         return FirstValue(call, types) if signed else FirstOfInserts(call, types)
     if name == "LAST_VALUE":
@@ -90,6 +90,6 @@ def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fo
     raise TableException(f"the aggregate function {name} cannot be run here; there are: {known}")
 
 
-def _ordered(declared: t.DataType) -> bool:
+def _has_order(declared: t.DataType) -> bool:
     """Return True if Arrow finds the least and the greatest value of this type."""
     return not isinstance(declared, t.DayTimeIntervalType | t.BinaryType | t.VarBinaryType | t.NullType)

@@ -19,7 +19,7 @@ from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import Layout
 from penstock.table.operators.aggregate.functions.fold import Fold, Part, VectorFold
 from penstock.table.operators.aggregate.functions.ordered_folds import Distinct
-from penstock.table.operators.aggregate.local_aggregate import aggregated
+from penstock.table.operators.aggregate.local_aggregate import aggregate_groups
 from penstock.table.operators.base.query_state import AnyStore, store
 from penstock.table.types.arrow_forms import arrow_type
 
@@ -75,7 +75,7 @@ class DistinctMembers(VectorFold):
 
         `groups` has the group of each row, `keys` the key of each group.
         """
-        found = self._found(batch, groups, signs)
+        found = self._find_values(batch, groups, signs)
         owners = found.column("group").to_pylist()
         addresses = list(zip(map(keys.__getitem__, owners), self._values(found), strict=True))
         held = self._members.get_all(addresses)
@@ -88,7 +88,7 @@ class DistinctMembers(VectorFold):
             turning = pa.array(ways, pa.int64())
         positions = found.column("row_min").combine_chunks().take(pa.array(turned, pa.int64()))
         parts = self.inner.parts(batch.take(positions), turning)
-        own, sums = aggregated(groups[positions.to_numpy()], parts)
+        own, sums = aggregate_groups(groups[positions.to_numpy()], parts)
         return [own, *sums]
 
     def _recount(
@@ -117,14 +117,14 @@ class DistinctMembers(VectorFold):
         gone = set(keys) if self._noted else ()
         self._members.remove_all([address for address in self._noted if address[0] in gone])
 
-    def _found(self, batch: pa.RecordBatch, groups: np.ndarray[Any, Any], signs: pa.Array | None) -> pa.Table:
+    def _find_values(self, batch: pa.RecordBatch, groups: np.ndarray[Any, Any], signs: pa.Array | None) -> pa.Table:
         """Return the different values of each group, with their first rows.
 
         If there are signs, return their sums too.
         """
         names = [str(number) for number in range(len(self.call.args))]
         columns = {"group": pa.array(groups), "row": pa.array(np.arange(batch.num_rows))}
-        columns |= dict(zip(names, (_decoded(batch.column(index)) for index in self.call.args), strict=True))
+        columns |= dict(zip(names, (_decode(batch.column(index)) for index in self.call.args), strict=True))
         if signs is not None:
             columns["sign"] = signs
         table = pa.table(columns)
@@ -170,7 +170,7 @@ class DistinctMembers(VectorFold):
         return self.fold_all([self.new()] * count, parts)
 
     # --- state of an earlier layout ---
-    def taken_over(self, key: Any, accumulator: Any) -> Any:
+    def convert_accumulator(self, key: Any, accumulator: Any) -> Any:
         """Convert an accumulator of an earlier version, which was [counts of values, inner accumulator]."""
         if not isinstance(accumulator, list):
             return accumulator
@@ -187,17 +187,17 @@ def in_members(folds: Sequence[Fold]) -> list[Fold]:
     """Return the folds of a GROUP BY. DISTINCT gets tables for its values if Arrow can compare them."""
     return [
         DistinctMembers(fold.inner, number)
-        if isinstance(fold, Distinct) and isinstance(fold.inner, VectorFold) and _told_apart(fold)
+        if isinstance(fold, Distinct) and isinstance(fold.inner, VectorFold) and _is_comparable(fold)
         else fold
         for number, fold in enumerate(folds)
     ]
 
 
-def _told_apart(fold: Distinct) -> bool:
+def _is_comparable(fold: Distinct) -> bool:
     return bool(fold.types) and not any(pa.types.is_nested(arrow_type(kind)) for kind in fold.types)
 
 
-def _decoded(column: pa.Array) -> pa.Array:
+def _decode(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 

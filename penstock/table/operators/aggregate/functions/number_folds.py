@@ -20,7 +20,7 @@ _EXACT = Context(prec=76, rounding=ROUND_HALF_UP)
 _BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16, t.IntType: 32, t.BigIntType: 64}
 
 
-def wrapped(number: int, declared: t.DataType) -> int:
+def wrap_number(number: int, declared: t.DataType) -> int:
     """Return a whole number in the range of its type. A number that is too large wraps around."""
     half = 1 << (_BITS.get(type(declared), 64) - 1)
     return (number + half) % (2 * half) - half
@@ -38,14 +38,14 @@ class Count(VectorFold):
         return 0
 
     def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
-        counted = self._counted(batch)
+        counted = self._column_to_count(batch)
         if signs is None:
             return [Part(counted, "count_all" if counted is None else "count")]
         if counted is None:
             return [Part(signs, "sum")]
         return [Part(pc.if_else(counted.is_valid(), signs, 0), "sum")]
 
-    def _counted(self, batch: pa.RecordBatch) -> pa.Array | None:
+    def _column_to_count(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return a column that is NULL in rows that do not count, or None if all rows count."""
         columns = [batch.column(index) for index in self.call.args]
         if self.call.filter is not None:
@@ -64,7 +64,7 @@ class Count(VectorFold):
     def fold_all(self, accumulators: Sequence[int], parts: Sequence[Sequence[Any]]) -> list[int]:
         return list(map(add, accumulators, parts[0]))
 
-    def unfolded(self, accumulators: Sequence[int]) -> list[pa.Array]:
+    def unfold(self, accumulators: Sequence[int]) -> list[pa.Array]:
         return [pa.array(accumulators, pa.int64())]
 
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
@@ -117,7 +117,7 @@ class Sum(VectorFold):
             for own, total, count in zip(accumulators, *parts, strict=True)
         ]
 
-    def unfolded(self, accumulators: Sequence[tuple[Any, int]]) -> list[pa.Array]:
+    def unfold(self, accumulators: Sequence[tuple[Any, int]]) -> list[pa.Array]:
         totals, counts = self.part_types()
         return [
             totals_of([own[0] for own in accumulators], totals),
@@ -143,11 +143,11 @@ class Sum(VectorFold):
         total, count = accumulator
         if not count:
             return None
-        return wrapped(int(total), self.call.type) if is_whole(self.call.type) else total
+        return wrap_number(int(total), self.call.type) if is_whole(self.call.type) else total
 
     def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
         found = [own[0] if own[1] else None for own in accumulators]
-        return wrapped_all(found, self.call.type) if is_whole(self.call.type) else found
+        return wrap_numbers(found, self.call.type) if is_whole(self.call.type) else found
 
 
 class SumOfInserts(VectorFold):
@@ -170,7 +170,7 @@ class SumOfInserts(VectorFold):
             for own, part in zip(accumulators, parts[0], strict=True)
         ]
 
-    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+    def unfold(self, accumulators: Sequence[Any]) -> list[pa.Array]:
         return [totals_of(accumulators, self.part_types()[0])]
 
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
@@ -189,21 +189,21 @@ class SumOfInserts(VectorFold):
         return self.values([accumulator])[0]
 
     def values(self, accumulators: Sequence[Any]) -> list[Any]:
-        return wrapped_all(accumulators, self.call.type) if is_whole(self.call.type) else list(accumulators)
+        return wrap_numbers(accumulators, self.call.type) if is_whole(self.call.type) else list(accumulators)
 
 
-def wrapped_all(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
+def wrap_numbers(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
     """Return whole numbers, or None, in the range of their type. In most cases they fit already."""
     half = 1 << (_BITS[type(declared)] - 1)
     there = [number for number in numbers if number is not None]
     if not there or (min(there) >= -half and max(there) < half):
         return list(numbers)
-    return [None if number is None else wrapped(int(number), declared) for number in numbers]
+    return [None if number is None else wrap_number(int(number), declared) for number in numbers]
 
 
 def totals_of(sums: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return sums as a column. Whole numbers that are too large wrap around, as they do in Arrow."""
-    return pa.array(wrapped_all(sums, t.BigIntType()) if pa.types.is_integer(kind) else sums, kind)
+    return pa.array(wrap_numbers(sums, t.BigIntType()) if pa.types.is_integer(kind) else sums, kind)
 
 
 def as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -245,19 +245,19 @@ class Avg(Sum):
 
 def _quotient(total: Any, count: Any, declared: t.DataType) -> Any:
     if is_whole(declared):
-        return wrapped(_divided(int(total), int(count)), declared)
+        return wrap_number(_divide(int(total), int(count)), declared)
     if isinstance(declared, t.DecimalType):
-        return scaled(_EXACT.divide(Decimal(total), Decimal(count)), declared)
+        return scale_decimal(_EXACT.divide(Decimal(total), Decimal(count)), declared)
     return total / count
 
 
-def _divided(number: int, by: int) -> int:
+def _divide(number: int, by: int) -> int:
     """Divide, and truncate toward zero."""
     result = abs(number) // abs(by)
     return result if (number < 0) == (by < 0) else -result
 
 
-def scaled(number: Decimal, declared: t.DecimalType, rounding: str = ROUND_HALF_UP) -> Decimal:
+def scale_decimal(number: Decimal, declared: t.DecimalType, rounding: str = ROUND_HALF_UP) -> Decimal:
     """Round a decimal to the scale of its type."""
     return number.quantize(Decimal(1).scaleb(-declared.scale), rounding, _EXACT)
 
@@ -291,11 +291,11 @@ class Spread(Fold):
         if count < 1 or divisor < 1:
             return None
         if is_whole(declared):
-            variance: Any = _divided(squares * count - total * total, count * divisor)
-            return wrapped(int(math.sqrt(max(variance, 0))) if name.startswith("STDDEV") else variance, declared)
+            variance: Any = _divide(squares * count - total * total, count * divisor)
+            return wrap_number(int(math.sqrt(max(variance, 0))) if name.startswith("STDDEV") else variance, declared)
         if isinstance(declared, t.DecimalType):
             exact = _EXACT.divide(squares - _EXACT.divide(total * total, Decimal(count)), Decimal(divisor))
-            return scaled(exact.sqrt(_EXACT) if name.startswith("STDDEV") else exact, declared)
+            return scale_decimal(exact.sqrt(_EXACT) if name.startswith("STDDEV") else exact, declared)
         variance = max((squares - total * total / count) / divisor, 0.0)
         return math.sqrt(variance) if name.startswith("STDDEV") else variance
 
@@ -335,7 +335,7 @@ class Extreme(VectorFold):
             return accumulator
         return value if accumulator is None else self._better(accumulator, value)
 
-    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+    def unfold(self, accumulators: Sequence[Any]) -> list[pa.Array]:
         return [column_of(accumulators, self.part_types()[0])]
 
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:

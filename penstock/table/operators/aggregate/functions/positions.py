@@ -93,14 +93,14 @@ def ranks_of(call: AggregateCall, places: Places, args: Sequence[Any], first: st
     window.
     """
     if call.function == first == "CUME_DIST":
-        return _shared_cume_dist(places)
+        return _cume_dist_of_peers(places)
     if call.function in {"LAG", "LEAD"}:
-        return _moved(call, args)
+        return _shift_values(call, args)
     compute = _RANKS.get(call.function)
     return None if compute is None else compute(call, places)
 
 
-def _moved(call: AggregateCall, args: Sequence[Any]) -> list[Any]:
+def _shift_values(call: AggregateCall, args: Sequence[Any]) -> list[Any]:
     offset = int(call.literals[0]) if call.literals else 1
     default = call.literals[1] if len(call.literals) > 1 else None
     step = -offset if call.function == "LAG" else offset
@@ -131,7 +131,7 @@ def _percent_rank(call: AggregateCall, places: Places) -> list[Any]:
     return [0.0 if count == 1 else (rank - 1) / (count - 1) for rank in _rank(call, places)]
 
 
-def _shared_cume_dist(places: Places) -> list[Any]:
+def _cume_dist_of_peers(places: Places) -> list[Any]:
     ends = {place: index + 1 for index, place in enumerate(places)}
     return [ends[place] / len(places) for place in places]
 

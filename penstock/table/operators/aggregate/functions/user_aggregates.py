@@ -50,13 +50,13 @@ class UserAggregate(Fold):
         self.function.merge(accumulator, [other])
         return accumulator
 
-    def copied(self, accumulator: Any) -> Any:
+    def copy_accumulator(self, accumulator: Any) -> Any:
         """Return a deep copy, because a function may keep parts of an accumulator that it merges."""
         return copy.deepcopy(accumulator)
 
     def value(self, accumulator: Any) -> Any:
         try:
-            return kept(self.function.get_value(accumulator))
+            return freeze_result(self.function.get_value(accumulator))
         except Exception as error:
             raise TableException(f"the aggregate function {self.call.function} failed: {error!r}") from error
 
@@ -103,7 +103,7 @@ class ColumnsAggregate(UserAggregate):
         by_argument = list(zip(*accumulator, strict=True)) if accumulator else [()] * len(self.types)
         columns = [array_of(values, kind) for values, kind in zip(by_argument, self.types, strict=True)]
         given = [series_of(column) for column in columns] if self.call.udf.vectorised == "pandas" else columns
-        return kept(_plain(self._result(given)))
+        return freeze_result(_plain(self._result(given)))
 
     def _result(self, given: Sequence[Any]) -> Any:
         function = self.call.udf.function
@@ -121,8 +121,8 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def kept(value: Any) -> Any:
+def freeze_result(value: Any) -> Any:
     """Return a result that cannot change, even if the function changes its accumulator later."""
     if isinstance(value, dict):
-        return tuple((kept(key), kept(part)) for key, part in value.items())
-    return tuple(map(kept, value)) if isinstance(value, list | tuple | Row) else value
+        return tuple((freeze_result(key), freeze_result(part)) for key, part in value.items())
+    return tuple(map(freeze_result, value)) if isinstance(value, list | tuple | Row) else value
