@@ -18,6 +18,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def aggregate(builder: Builder, relation: Aggregate) -> Physical:
+    """Build an aggregate over windows, or over groups."""
     keys = None if builder.batch else window_keys(relation)
     return _group_aggregate(builder, relation) if keys is None else window_aggregate(builder, relation, keys)
 
@@ -41,6 +42,7 @@ def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
 
 
 def expand(builder: Builder, relation: Expand) -> Physical:
+    """Build the operator of grouping sets."""
     input = builder.build(relation.input)
     schema = arrow_schema(relation.columns, input.changelog)
     operator = ExpandOperator(relation.keys, relation.sets, schema, input.changelog)
@@ -49,6 +51,7 @@ def expand(builder: Builder, relation: Expand) -> Physical:
 
 
 def window_table(builder: Builder, relation: WindowTable) -> Physical:
+    """Build a window table function."""
     input = builder.build(relation.input)
     schema = arrow_schema(relation.columns, input.changelog)
     time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
@@ -66,7 +69,7 @@ def window_table(builder: Builder, relation: WindowTable) -> Physical:
 
 
 def count_windows(builder: Builder, relation: GroupWindow) -> Physical:
-    """Windows of numbers of rows; all other group windows have become window tables."""
+    """Build windows of a number of rows. All other group windows have become window tables."""
     input = builder.build(relation.input)
     if input.changelog:
         raise TableException("windows of numbers of rows need rows that stay, and this input changes rows")

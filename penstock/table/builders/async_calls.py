@@ -1,4 +1,4 @@
-"""Gives the calls of asynchronous functions the options by which they wait and are repeated."""
+"""The options of asynchronous functions: their limits, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PREFIX = "table.exec.async-scalar"
 
 
 def async_options(config: Options) -> AsyncOptions:
-    """The options `table.exec.async-scalar.*`."""
+    """Return the options `table.exec.async-scalar.*`."""
     retries = config.get(f"{_PREFIX}.retry-strategy", "FIXED_DELAY").strip().upper() == "FIXED_DELAY"
     at_once = config.get(f"{_PREFIX}.buffer-capacity", "10")
     return AsyncOptions(
@@ -28,14 +28,14 @@ def async_options(config: Options) -> AsyncOptions:
 
 
 class AsyncCalls:
-    """Rewrites the plans of one program. A function stays one object, so that it is opened once."""
+    """Rewrites the plans of one program. A function remains one object, so that it is opened once."""
 
     def __init__(self, options: AsyncOptions) -> None:
         self._options = options
         self._functions: dict[int, tuple[UserDefinedFunctionWrapper, UserDefinedFunctionWrapper]] = {}
 
     def bind_options(self, relation: Relation) -> Relation:
-        """The plan whose asynchronous functions have the options."""
+        """Return a plan whose asynchronous functions have the options."""
         return rewritten_plan(relation, lambda node: with_rexes(node, lambda rex: rewritten(rex, self._call)))
 
     def _call(self, rex: Rex) -> Rex | None:

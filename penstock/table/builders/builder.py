@@ -1,4 +1,4 @@
-"""Builds operators: every relation becomes a Physical, by the function that knows its kind."""
+"""The builder of operators. A function for each kind of relation makes a Physical of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Options(Protocol):
 
 
 class Builder:
-    """Makes the operators of one or several plans in one program; a relation that occurs twice is built once."""
+    """Makes the operators of the plans of one program. A relation that occurs twice is built once."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: Options, batch: bool, kinds: dict[type, Build]) -> None:
         self.env = env
@@ -43,6 +43,7 @@ class Builder:
         self._built: dict[Any, tuple[Relation, Physical]] = {}
 
     def build(self, relation: Relation) -> Physical:
+        """Return the operators of a relation. Build them if they are not known yet."""
         key = shared_key(relation)
         known = self._built.get(key)
         if known is not None:
@@ -55,36 +56,37 @@ class Builder:
         return made
 
     def know(self, relation: Relation, physical: Physical) -> None:
-        """Let a relation be this, instead of building it."""
+        """Use `physical` for a relation, instead of building it."""
         self._built[shared_key(relation)] = (relation, physical)
 
     # --- options ---
     @property
     def is_parallel(self) -> bool:
-        """Whether an operator has several subtasks."""
+        """True if an operator has several subtasks."""
         return self.env.get_parallelism() > 1
 
     @property
     def zone(self) -> str:
+        """Return the time zone of the session."""
         return self.config.get("table.local-time-zone", "UTC")
 
     def duration(self, key: str) -> int | None:
-        """An option that is a time, in milliseconds; None if it is not set."""
+        """Return an option that is a duration, in milliseconds, or None if it is not set."""
         found = self.config.get(key, "")
         return parse_duration(found) if found else None
 
     @property
     def ttl(self) -> int:
-        """How long state that nobody touches is kept, in milliseconds; 0 for ever."""
+        """The time to live of state, in milliseconds, or 0 for no limit."""
         return 0 if self.batch else self.duration("table.exec.state.ttl") or 0
 
     def ttl_of(self, own: int | None) -> int:
-        """How long state is kept for which a query may have a time of its own."""
+        """Return the time to live of state, in milliseconds. A query may have a time to live of its own."""
         return self.ttl if own is None or self.batch else own
 
     # --- operators ---
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
-        """An operator after another, in the same subtasks, so that rows and watermarks keep their order."""
+        """Add an operator after another, in the same subtasks, so that rows and watermarks keep their order."""
         refs = input.stream._input_refs()
         stream = self._add(relation, name, operator, [refs])
         above = {(ref.node.parallelism, ref.node.non_parallel) for ref in refs}
@@ -95,7 +97,7 @@ class Builder:
     def then_by_key(
         self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
     ) -> DataStream:
-        """An operator that gets the rows of a key together. Without keys there is one subtask."""
+        """Add an operator that gets all rows of a key in one subtask. Without keys there is one subtask."""
         stream = self._add(relation, name, operator, [self.by_key(input, keys)])
         return stream if keys else stream.force_non_parallel()
 
@@ -107,18 +109,19 @@ class Builder:
         name: str,
         operator: Operator,
     ) -> DataStream:
-        """An operator that gets the rows of a key from two inputs together."""
+        """Add an operator that gets all rows of a key from two inputs in one subtask."""
         refs = [self.by_key(input, own) for input, own in zip(inputs, keys, strict=True)]
         stream = self._add(relation, name, operator, refs)
         return stream if keys[0] else stream.force_non_parallel()
 
     def by_key(self, input: Physical, keys: Sequence[int]) -> Sequence[StreamRef]:
+        """Return the edges of an input partitioned by key."""
         return KeyedStream(input.stream, ColumnKeys(tuple(keys)))._input_refs()
 
     def _add(
         self, relation: Relation, name: str, operator: Operator, inputs: Sequence[Sequence[StreamRef]]
     ) -> DataStream:
-        """A node that is not run unless something reads it. Its uid follows from the plan alone."""
+        """Add a node. It runs only if something reads it. Its uid follows from the plan alone."""
         if isinstance(operator, TableOperator | KeyedTableOperator):
             operator.upsert_keys = _keys_to_check(relation)
             operator.forgets = bool(self.ttl) or any(map(_has_own_ttl, walk_plan(relation)))
@@ -128,7 +131,10 @@ class Builder:
         return DataStream(self.env, [StreamRef(node)])
 
     def uid(self, relation: Relation, name: str) -> str:
-        """The identity of an operator: equal for the same query, different for any other of the program."""
+        """Return the uid of an operator.
+
+        It is equal for the same query, and different from any other uid of the program.
+        """
         digest = hashlib.sha256(f"{name} {fingerprint(relation)}".encode()).hexdigest()[:12]
         uid = f"{name.lower().replace(' ', '-')}-{digest}"
         known = self.env._query_uids
@@ -137,22 +143,22 @@ class Builder:
 
 
 def _keys_to_check(relation: Relation) -> tuple[tuple[int, ...], ...]:
-    """The keys by which changes take turns. Versions of a table follow each other without a deletion in between."""
+    """Return the keys whose changes are checked. Versions of a table have none, as they come without deletions."""
     if any(getattr(part, "every_version", False) for part in walk_plan(relation)):
         return ()
     return tuple(tuple(sorted(key)) for key in upsert_keys(relation))
 
 
 def _has_own_ttl(relation: Relation) -> bool:
-    """Whether a hint says how long its rows are kept."""
+    """Return True if a hint sets the time to live of a relation's state."""
     ttl = getattr(relation, "ttl", None)
     return any(ttl) if isinstance(ttl, tuple) else bool(ttl)
 
 
 def shared_key(relation: Relation) -> Any:
-    """Equal for relations that are the same, so that one operator does for all of them; else an id of its own.
+    """Return a key that is equal for relations that can share one operator.
 
-    Two INSERTs are two, even if they write the same rows.
+    A relation that cannot be shared has its id as key. Two INSERTs are never shared, even if they write the same rows.
     """
     if isinstance(relation, Insert):
         return id(relation)
@@ -165,7 +171,7 @@ def shared_key(relation: Relation) -> Any:
 
 
 class _Unshared(Exception):
-    """A relation that may give something else each time it is computed."""
+    """The error for a relation that may have another result each time it is computed."""
 
 
 def _structure(relation: Relation) -> tuple[Any, ...]:
@@ -188,7 +194,7 @@ def _structure(relation: Relation) -> tuple[Any, ...]:
 
 
 def fingerprint(relation: Relation) -> str:
-    """A relation and everything below it as text, with types."""
+    """Return a relation and everything below it as text, with types."""
     inside = ", ".join(fingerprint(part) for part in relation.inputs())
     return f"{type(relation).__name__}[{relation.details()}]{_types(relation.columns)}({inside})"
 
@@ -198,5 +204,5 @@ def _types(columns: Columns) -> str:
 
 
 def label_of(relation: Relation, name: str) -> str:
-    """How an operator is shown in explanations."""
+    """Return the text of an operator in explanations."""
     return f"{name}({relation.details()})"

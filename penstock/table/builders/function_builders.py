@@ -1,4 +1,4 @@
-"""Builders of what functions of several rows or tables need: LATERAL, UNNEST, flat_aggregate, MATCH_RECOGNIZE."""
+"""Builders of functions of several rows or tables: LATERAL, UNNEST, flat_aggregate, MATCH_RECOGNIZE."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def correlate(builder: Builder, relation: Correlate) -> Physical:
+    """Build LATERAL or UNNEST."""
     input = builder.build(relation.input)
     schema = arrow_schema(relation.columns, input.changelog)
     operator = CorrelateOperator(
@@ -48,6 +49,7 @@ def correlate(builder: Builder, relation: Correlate) -> Physical:
 
 
 def table_aggregate(builder: Builder, relation: TableAggregate) -> Physical:
+    """Build flat_aggregate over groups."""
     input = builder.build(relation.input)
     types = [relation.input.columns[index].type for index in relation.call.args]
     results = [column.type for column in relation.columns[len(relation.keys) :]]
@@ -61,6 +63,7 @@ def table_aggregate(builder: Builder, relation: TableAggregate) -> Physical:
 
 
 def window_table_aggregate(builder: Builder, relation: WindowTableAggregate) -> Physical:
+    """Build flat_aggregate over windows."""
     input = builder.build(relation.input)
     width, count = len(relation.input.columns), len(relation.keys)
     keys = (*relation.keys, width - 3, width - 2, width - 1)
@@ -88,6 +91,7 @@ def window_table_aggregate(builder: Builder, relation: WindowTableAggregate) -> 
 
 # --- MATCH_RECOGNIZE ---
 def match(builder: Builder, relation: Match) -> Physical:
+    """Build MATCH_RECOGNIZE: rows become events, events become matches, and matches become rows."""
     input = builder.build(relation.input)
     if input.changelog:
         raise TableException("Match Recognize doesn't support consuming update and delete changes")
@@ -109,7 +113,7 @@ def match(builder: Builder, relation: Match) -> Physical:
 def _with_measures(
     builder: Builder, relation: Match, input: Physical, matches: Physical, measured: tuple[Seen, list[Rex]]
 ) -> Physical:
-    """What was taken from the rows of matches as batches, and the measures over it."""
+    """Add the operators that convert matches to batches and compute the measures."""
     seen, over_takes = measured
     keys = [relation.input.columns[position] for position in relation.spec.partition]
     schema = pa.schema([*arrow_schema(tuple(keys)), *seen.schema()])
@@ -123,7 +127,7 @@ def _with_measures(
 
 
 def variables_of(tree: Any) -> list[str]:
-    """The variables of a pattern, in order."""
+    """Return the variables of a pattern, in order."""
     return [tree[1]] if tree[0] == "var" else [name for part in tree[1:] for name in variables_of(part)]
 
 
@@ -167,7 +171,7 @@ def _skip(skip: tuple[str, str | None]) -> AfterMatchSkipStrategy:
 def _add_elements(
     tree: Any, before: Pattern | None, skip: AfterMatchSkipStrategy, defines: dict[str, Define]
 ) -> Pattern:
-    """A pattern with what a tree says behind it; every row must follow the one before it."""
+    """Add the elements of a tree to a pattern. Every row must directly follow the one before it."""
     if tree[0] == "seq":
         for part in tree[1:]:
             before = _add_elements(part, before, skip, defines)
@@ -194,7 +198,7 @@ def _repeat(element: Pattern, low: int, high: int | None, greedy: bool) -> Patte
 
 
 def _comparator(spec: MatchSpec) -> Any:
-    """Rows of the same time follow the rest of the order."""
+    """Return a comparator of rows with the same time by the rest of the order, or None if time is the only key."""
     if len(spec.order) < 2:
         return None
     return RowComparator(spec.order[1:])

@@ -26,6 +26,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def join(builder: Builder, relation: Join) -> Physical:
+    """Build a temporal, window, interval or regular join."""
     keys = join_keys(relation)
     if relation.temporal is not None:
         return _temporal(builder, relation, keys)
@@ -39,7 +40,7 @@ def join(builder: Builder, relation: Join) -> Physical:
 
 # --- interval ---
 def _interval(builder: Builder, relation: Join, keys: JoinKeys) -> Physical | None:
-    """An interval join, if the condition bounds the times of both sides, and neither side changes rows."""
+    """Build an interval join, or return None if the condition does not bound both times, or an input is a changelog."""
     found = time_bounds(relation, _with_equal_times(relation, keys))
     if found is None or relation.kind in {"SEMI", "ANTI"}:
         return None
@@ -59,7 +60,7 @@ def _interval(builder: Builder, relation: Join, keys: JoinKeys) -> Physical | No
 
 
 def _with_equal_times(relation: Join, keys: JoinKeys) -> list[Rex]:
-    """The conditions that are no keys; times that must be equal are a bound, and still a key."""
+    """Return the conditions that are not keys. Equal times are a bound, and a key too."""
     width = len(relation.left.columns)
     times = [
         resolve("=", (relation.left.ref(left), shift_refs(relation.right.ref(right), width)))
@@ -74,7 +75,7 @@ Bounds = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _window_bounds(relation: Join, keys: JoinKeys) -> Bounds | None:
-    """Start and end on both sides, if both sides have the same windows and the condition makes them equal."""
+    """Return start and end on both sides, or None if the windows differ or the condition does not make them equal."""
     left, right = window_bounds(relation.left), window_bounds(relation.right)
     if left is None or right is None or left.spec != right.spec:
         return None
@@ -140,6 +141,7 @@ def _regular(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
 
 
 def join_spec(builder: Builder, relation: Join, keys: JoinKeys, inputs: tuple[Physical, Physical]) -> JoinSpec:
+    """Return the description of a join for its operator."""
     return JoinSpec(
         relation.kind,
         (tuple(keys.left), tuple(keys.right)),
@@ -153,11 +155,12 @@ def join_spec(builder: Builder, relation: Join, keys: JoinKeys, inputs: tuple[Ph
 
 
 def _keep_updates(side: Relation, keys: Sequence[int]) -> bool:
-    """Whether an update of a side never changes the columns that it is joined by."""
+    """Return True if an update of a side never changes the columns of the join key."""
     return any(key >= set(keys) for key in upsert_keys(side))
 
 
 def set_operation(builder: Builder, relation: SetOperation) -> Physical:
+    """Build UNION, INTERSECT or EXCEPT."""
     if relation.kind == "UNION":
         return union_all(builder, relation)
     left, *others = relation.parts

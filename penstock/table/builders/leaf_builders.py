@@ -25,6 +25,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def values(builder: Builder, relation: Values) -> Physical:
+    """Build a source of literal rows."""
     rows = [tuple(_plain(value) for value in row) for row in relation.rows]
     source = BatchesSource(values_batch(relation.columns, rows))
     node = Transformation("Values", SourceOperator(source), kind="source", non_parallel=True)
@@ -38,6 +39,7 @@ def _plain(value: object) -> object:
 
 
 def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
+    """Build a scan of a DataStream."""
     if builder.batch and relation.changelog:
         raise TableException(
             "Querying a table in batch mode is currently only possible for INSERT-only table sources. But the source "
@@ -56,7 +58,10 @@ def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
 def key_to_normalise(
     builder: Builder, relation: Scan | StreamScan, key: tuple[int, ...], name: str
 ) -> tuple[int, ...] | None:
-    """The key by which a source is normalised: of upserts, and where it may send a change several times."""
+    """Return the key for the normalisation of a source, or None.
+
+    Upserts are normalised, and sources that may repeat changes.
+    """
     wanted = builder.config.get(CDC_DUPLICATES, "false").strip().lower() == "true"
     if relation.upsert_key is not None or not relation.changelog or builder.batch or not wanted:
         return relation.upsert_key
@@ -69,7 +74,7 @@ def key_to_normalise(
 
 
 def normalise(builder: Builder, relation: Relation, input: Physical) -> Physical:
-    """A source of upserts as a changelog that also says what rows were before."""
+    """Convert a source of upserts to a full changelog. Return other inputs unchanged."""
     if input.upsert_key is None or not input.changelog:
         return input
     changelog = not builder.batch
@@ -82,6 +87,7 @@ def normalise(builder: Builder, relation: Relation, input: Physical) -> Physical
 
 
 def calc(builder: Builder, relation: Calc) -> Physical:
+    """Build a filter and projection."""
     input, condition = builder.build(relation.input), relation.condition
     key = smallest_key(relation.input) if input.changelog else None
     if key is not None and condition is not None and not is_repeatable(condition):
@@ -94,7 +100,7 @@ def calc(builder: Builder, relation: Calc) -> Physical:
 
 
 def _filter_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple[int, ...]) -> Physical:
-    """The changes of rows for which a condition is TRUE when they come, although it may have another value later."""
+    """Build a filter for upserts whose condition may have another value when a row is retracted."""
     assert relation.condition is not None
     operator = MovingFilter(relation.condition, input.schema)
     operator.zone = builder.zone
@@ -106,6 +112,7 @@ def _filter_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple
 
 
 def union_all(builder: Builder, relation: SetOperation) -> Physical:
+    """Build UNION ALL. If one part is a changelog, all parts become changelogs."""
     parts = [builder.build(part) for part in relation.parts]
     changelog = any(part.changelog for part in parts)
     named = [_rename(builder, part, relation) for part in parts]
@@ -115,7 +122,7 @@ def union_all(builder: Builder, relation: SetOperation) -> Physical:
 
 
 def _rename(builder: Builder, input: Physical, relation: Relation) -> Physical:
-    """A part of a union under the names of the whole."""
+    """Rename the columns of a part of a union to those of the whole."""
     schema = arrow_schema(relation.columns, input.changelog)
     if schema.equals(input.schema):
         return input
@@ -124,7 +131,7 @@ def _rename(builder: Builder, input: Physical, relation: Relation) -> Physical:
 
 
 def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physical:
-    """The same rows with kinds."""
+    """Return an input as a changelog: add the kinds if it has none."""
     if input.changelog:
         return input
     operator = WithKinds(arrow_schema(input.columns, True))
@@ -133,6 +140,7 @@ def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physi
 
 
 def watermark(builder: Builder, relation: Watermark) -> Physical:
+    """Build a watermark assigner. The watermarks of SOURCE_WATERMARK() come from the source."""
     input = builder.build(relation.input)
     stream = input.stream
     if relation.expr is None:

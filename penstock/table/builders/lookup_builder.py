@@ -1,4 +1,4 @@
-"""Builder of lookup joins."""
+"""The builder of lookup joins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
-    """A join by processing time with a table that can be asked for rows of a key."""
+    """Build a join by processing time with a table that can be looked up by key."""
     found = _lookup_side(relation.right)
     if found is None:
         raise TableException(
@@ -48,7 +48,7 @@ def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
 
 
 def _materialize(builder: Builder, relation: Join, input: Physical, join: LookupJoin) -> Physical:
-    """A lookup join that takes back what it has sent, whatever the table says by then."""
+    """Build a lookup join that retracts its own output, even if the table has changed since."""
     left = relation.left
     keys = smallest_key(left) or tuple(place for place, one in enumerate(left.columns) if one.time != PROCTIME)
     operator = MaterializedLookupJoin(join, keys, builder.ttl)
@@ -57,7 +57,7 @@ def _materialize(builder: Builder, relation: Join, input: Physical, join: Lookup
 
 
 def _lookup_side(relation: Relation) -> tuple[Scan, LookedUp] | None:
-    """The table and what is made of its rows: columns that are computed, and conditions on them."""
+    """Return the table and the projection and filter over it, or None if it cannot be looked up."""
     match relation:
         case Scan():
             return relation, LookedUp(relation.columns, tuple(identity(relation)))

@@ -1,4 +1,4 @@
-"""Builders of what depends on an order of rows: Top-N, deduplication, ORDER BY, LIMIT, OVER."""
+"""Builders of operators that depend on an order of rows: Top-N, deduplication, ORDER BY, LIMIT, OVER."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 
 def top_n(builder: Builder, relation: TopN) -> Physical:
+    """Build Top-N, within windows if their bounds are in PARTITION BY."""
     input = builder.build(relation.input)
     windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
@@ -60,6 +61,7 @@ def _window_top_n(builder: Builder, relation: TopN, input: Physical) -> Physical
 
 
 def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
+    """Build a deduplication, or a Top-N of one row for windows and changelogs."""
     windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     from penstock.table.logical.rex import SortKey
@@ -83,6 +85,7 @@ def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
 
 
 def sort(builder: Builder, relation: Sort) -> Physical:
+    """Build ORDER BY and LIMIT."""
     if builder.batch:
         return _sort_at_end(builder, relation)
     if relation.limit is None and relation.offset == 0:
@@ -127,6 +130,7 @@ _WITHOUT_FRAME = {"ROW_NUMBER", "RANK", "DENSE_RANK", "LAG"}
 
 
 def over(builder: Builder, relation: Over) -> Physical:
+    """Build the windows of OVER, one operator for each."""
     if not builder.batch:
         _check_same_window(relation)
     physical = builder.build(relation.input)
@@ -164,7 +168,7 @@ def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
 
 
 def _changing(builder: Builder, relation: Over, input: Physical) -> Physical:
-    """An OVER window that is not ordered by time: a row may change those behind it."""
+    """Build an OVER window that is not ordered by time: a row may change the values of rows behind it."""
     window = relation.windows[0]
     schema = arrow_schema(relation.columns, True)
     operator = ChangingOver(window, input.columns, input.changelog, schema, builder.ttl)
@@ -173,7 +177,7 @@ def _changing(builder: Builder, relation: Over, input: Physical) -> Physical:
 
 
 def _check_same_window(relation: Over) -> None:
-    """Functions without a frame go with any."""
+    """Refuse aggregates over different windows. Functions without a frame go with any frame."""
     framed = {window.frame for window in relation.windows for call in window.calls if not _is_unframed(call.function)}
     if len({(window.partition, window.order) for window in relation.windows}) > 1 or len(framed) > 1:
         raise TableException(

@@ -15,14 +15,14 @@ from penstock.table.operators.aggregate.group_aggregate import LocalAggregate, p
 
 
 def in_two_phases(builder: Builder, folds: Sequence[Fold]) -> bool:
-    """Whether to aggregate before the exchange: if there is one, and every function can."""
+    """Return True if rows are also aggregated before the exchange: with several subtasks, if every fold supports it."""
     return builder.is_parallel and all(isinstance(fold, VectorFold) for fold in folds)
 
 
 def local(
     builder: Builder, relation: Aggregate, input: Physical, folds: Sequence[Fold], first: Operator | None = None
 ) -> Physical:
-    """The first phase: the operator that is given, or one that groups by the keys of the relation."""
+    """Build the first phase: `first`, or an operator that groups by the keys of the relation."""
     plain = LocalAggregate(relation.keys, folds, input.changelog, local_schema(relation, input, folds))
     stream = builder.then(input, relation, "Local Group Aggregate", first or plain)
     for ref in stream._refs:  # a DataFrame has none
@@ -32,5 +32,5 @@ def local(
 
 
 def local_schema(relation: Aggregate, input: Physical, folds: Sequence[Fold]) -> pa.Schema:
-    """What the first phase sends: keys, then parts."""
+    """Return the schema of the first phase's output: keys, then parts."""
     return part_schema([input.schema.field(key) for key in relation.keys], folds, input.changelog)

@@ -28,7 +28,7 @@ CHANGELOG_MODE, PLAN_ADVICE, JSON_EXECUTION_PLAN = "CHANGELOG_MODE", "PLAN_ADVIC
 
 
 class Planner:
-    """Plans the queries of one program. Relations that several queries share are run once."""
+    """Plans the queries of one program. Relations that several queries share run once."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: Options, batch: bool) -> None:
         self._builder = Builder(env, config, batch, builders())
@@ -38,7 +38,7 @@ class Planner:
         self._optimised: dict[int, tuple[Relation, Relation]] = {}
 
     def optimised(self, relation: Relation) -> Relation:
-        """The plan that is run instead of a logical one."""
+        """Return the optimised plan of a query."""
         known = self._optimised.get(id(relation))
         if known is None:
             limit = int(self._builder.config.get(SORT_LIMIT, "-1"))
@@ -47,11 +47,11 @@ class Planner:
         return known[1]
 
     def stream(self, relation: Relation) -> Physical:
-        """A query as a stream of batches."""
+        """Return a query as a stream of batches."""
         return self._builder.build(self.optimised(relation))
 
     def rows(self, relation: Relation, stamped: bool = False) -> DataStream:
-        """A query as a stream of Rows with kinds of change; if `stamped`, with its event time as timestamps."""
+        """Return a query as a stream of Rows with kinds of change. If `stamped`, timestamps are its event time."""
         physical = self.stream(relation)
         operator = ToRows(relation.columns, physical.changelog, stamped)
         declared = _row_type(relation)
@@ -59,21 +59,21 @@ class Planner:
         return DataStream(self._env, stream._refs, declared)
 
     def known(self, relation: Relation, physical: Physical) -> None:
-        """Let a relation of an optimised plan be this stream, however it has been made."""
+        """Use a stream for a relation of an optimised plan, instead of building it."""
         self._builder.know(relation, physical)
 
     def is_changelog(self, relation: Relation) -> bool:
-        """Whether a query brings more than inserts."""
+        """Return True if a query sends more than inserts."""
         return self.stream(relation).changelog
 
     def insert(self, inserts: Sequence[Insert]) -> None:
-        """Add the sinks of some INSERTs to the program."""
+        """Add the sinks of INSERTs to the program."""
         for insert in inserts:
             self.stream(insert)
 
     # --- explaining ---
     def explain(self, relations: Relation | Sequence[Relation], *details: object) -> str:
-        """Queries at every level: as they were written, as they are run, and what runs them."""
+        """Return queries as text at every level: as they were written, after optimisation, and their operators."""
         whole = [relations] if isinstance(relations, Relation) else list(relations)
         physical = [self.stream(relation) for relation in whole]
         wanted = {getattr(detail, "name", str(detail)) for detail in details}
@@ -89,7 +89,7 @@ class Planner:
         return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
 
     def _execution_plan(self, whole: Sequence[Relation], physical: Sequence[Physical]) -> str:
-        """The operators of the program as JSON. Queries that are written nowhere get a sink for that."""
+        """Return the operators of the program as JSON. Queries without a sink get one that discards rows."""
         for relation, one in zip(whole, physical, strict=True):
             if not isinstance(relation, Insert):
                 one.stream.discard()
@@ -97,13 +97,13 @@ class Planner:
 
 
 def _row_type(relation: Relation) -> TypeInformation:
-    """The type of a query's rows; without names if those repeat."""
+    """Return the type of a query's rows, without names if names repeat."""
     if len(set(relation.names())) == len(relation.names()):
         return type_information(RowType([(column.name, column.type) for column in relation.columns]))
     return Types.ROW([type_information(kind) for kind in relation.types()])
 
 
 def builders() -> dict[type, Build]:
-    """By kind of relation: what makes operators of it."""
+    """Return the builder of each kind of relation."""
     modules = (scans, aggregates, joins, orders, functions, tables)
     return {kind: build for module in modules for kind, build in module.BUILDERS.items()}

@@ -1,4 +1,4 @@
-"""Sinks that hold one row of each key: what stands in front of them if the key of the query is another one."""
+"""The operators before a sink that holds one row of each key, if the query has another key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAITING = ("ERROR", "NOTHING")
 def with_sink_key(
     builder: Builder, relation: Insert, input: Physical, connector: Connector, table: Declared
 ) -> Physical:
-    """What a sink gets: if it holds one row of each key, a changelog with at most one row of each at any moment."""
+    """Return the input of a sink. A sink with one row of each key gets at most one row of a key at any moment."""
     upserting = connector.is_upsert_sink(table, input.changelog)
     _check_clause(builder, relation, input, upserting, connector)
     if builder.batch or not upserting or not table.key:
@@ -58,7 +58,7 @@ def _check_clause(builder: Builder, relation: Insert, input: Physical, upserting
 
 
 def _without_watermark(relation: Relation) -> Iterator[str]:
-    """The sources that declare no watermark. Tables that are looked up in send none."""
+    """Yield the sources that declare no watermark. A table that is looked up sends none."""
     if isinstance(relation, Scan):
         yield ".".join(relation.path)
     elif isinstance(relation, StreamScan):
@@ -75,9 +75,9 @@ def _looks_up(relation: Join, time: int) -> bool:
 
 
 def _materializes(builder: Builder, relation: Insert, input: Physical, table: Declared) -> bool:
-    """Whether a key of the sink can get a second row before the first one goes.
+    """Return True if a key of the sink can get a second row before the first one is retracted.
 
-    Refuse rows of several keys of the query for one key of the sink without ON CONFLICT.
+    Refuse a query without ON CONFLICT whose rows of several keys have one key of the sink.
     """
     choice = builder.config.get(UPSERT_MATERIALIZE, "AUTO").strip().upper()
     if choice != "AUTO":
@@ -109,7 +109,7 @@ def _list_names(names: list[str], positions: list[int] | tuple[int, ...]) -> str
 
 
 def _materialize(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
-    """The rows that the sink shall hold, by key."""
+    """Build the operator that chooses the row of each key."""
     schema = arrow_schema(relation.columns, True)
     given = (table.key, smallest_key(relation.input), schema, input.changelog, builder.ttl)
     if relation.conflict in WAITING:
@@ -125,7 +125,7 @@ def _materialize(builder: Builder, relation: Insert, input: Physical, table: Dec
 
 
 def _shuffle(builder: Builder, relation: Insert, input: Physical, table: Declared) -> Physical:
-    """The same rows, all of a key in one subtask of the sink, if that is wanted."""
+    """Partition rows by the key of the sink if the options say so."""
     if builder.config.get(KEYED_SHUFFLE, "AUTO").strip().upper() != "FORCE":
         return input
     operator = SinkShuffle(arrow_schema(relation.columns, input.changelog))

@@ -1,4 +1,4 @@
-"""Builders of what is read from tables and written to them."""
+"""Builders of table sources and sinks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.table.types.data_types import LocalZonedTimestampType, TimestampTy
 
 
 def scan(builder: Builder, relation: Scan) -> Physical:
-    """A table that has a connector."""
+    """Build the source of a table with a connector."""
     name, entry = ".".join(relation.path), relation.table
     declared = connectors.declared(
         name,
@@ -47,7 +47,7 @@ def scan(builder: Builder, relation: Scan) -> Physical:
 
 
 def warn_of_nanoseconds(table: str, columns: Columns) -> None:
-    """Warn of columns whose type has more digits than a moment keeps."""
+    """Warn of columns whose types have more digits than microseconds."""
     cut = [
         f"{column.name} {column.type.as_sql()}"
         for column in columns
@@ -60,7 +60,7 @@ def warn_of_nanoseconds(table: str, columns: Columns) -> None:
 
 
 def insert(builder: Builder, relation: Insert) -> Physical:
-    """A query that goes into a table. A table that only grows refuses updates."""
+    """Build the sink of a query. A sink that only appends refuses changelogs."""
     input = builder.build(relation.input)
     name, entry = ".".join(relation.path), relation.table
     declared = connectors.declared(
@@ -95,7 +95,7 @@ def insert(builder: Builder, relation: Insert) -> Physical:
 
 
 def _keep_in_order(sinks: Sequence[Transformation], rows: Transformation) -> None:
-    """Give sinks without a parallelism of their own that of the query, so that rows do not overtake each other."""
+    """Give sinks the parallelism of the query unless they have their own, so that rows keep their order."""
     nodes = list(sinks)
     while nodes:
         node = nodes.pop()
@@ -106,13 +106,13 @@ def _keep_in_order(sinks: Sequence[Transformation], rows: Transformation) -> Non
 
 
 def _metadata(relation: Insert) -> tuple[tuple[int, str], ...]:
-    """The columns that are written beside the record and not into it."""
+    """Return the metadata columns, which are written beside the record."""
     keys = {column.name: column.metadata_key for column in relation.table.schema.columns}
     return tuple((index, key) for index, column in enumerate(relation.columns) if (key := keys.get(column.name)))
 
 
 def _enforce_constraints(builder: Builder, relation: Insert, input: Physical) -> Physical:
-    """The rows as far as they keep the constraints of the table."""
+    """Build the operator that enforces the constraints of the table, if any can be broken."""
     rules = _rules(builder)
     if not any(rules.concern(column.type) for column in relation.columns):
         return input
@@ -137,7 +137,7 @@ def _rules(builder: Builder) -> Rules:
 
 
 def _check_written(name: str, relation: Insert, connector: connectors.Connector) -> None:
-    """Refuse what a connector cannot write, and a row with two times."""
+    """Refuse a write that the connector does not support, and rows with two event times."""
     times = [column.name for column in relation.input.columns if column.time == ROWTIME]
     if len(times) > 1:
         raise TableException(

@@ -1,4 +1,4 @@
-"""Builders of aggregates over windows: in slices or sessions where Arrow can do it, else window by window."""
+"""Builders of aggregates over windows: in slices or sessions if Arrow can group them, else window by window."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ WINDOW_BY_WINDOW = "Window Aggregate"
 IN_SLICES = "Sliced Window Aggregate"
 IN_SHARED_SLICES = "Shared Window Aggregate"
 IN_SESSIONS = "Session Window Aggregate"
-"""Names of operators. Their state differs, and so must their uids, which follow from the names."""
+"""Names of operators. Their states differ, so their uids must differ too, and uids follow from names."""
 
 
 def window_keys(relation: Aggregate) -> WindowKeys | None:
-    """How the keys of a window aggregate are divided; None for an aggregate that is none."""
+    """Return the keys of a window aggregate, divided into window and other keys, or None for another aggregate."""
     windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     found = {position: roles[key] for position, key in enumerate(relation.keys) if key in roles}
@@ -43,6 +43,7 @@ def window_keys(relation: Aggregate) -> WindowKeys | None:
 
 
 def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) -> Physical:
+    """Build an aggregate over windows: in slices, in sessions, or window by window."""
     windows = window_bounds(relation.input)
     assert windows is not None
     below = _above_slices(relation)
@@ -71,14 +72,14 @@ def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) ->
 
 # --- operators ---
 def _by_window(builder: Builder, relation: Aggregate, keys: WindowKeys, folds: Sequence[Fold]) -> Physical:
-    """Each row in each of its windows: for functions that see rows, and what Arrow does not group."""
+    """Build an aggregate of each window, for functions that see rows, and for keys that Arrow does not group."""
     input = builder.build(relation.input)
     operator = WindowAggregate(relation.keys, keys, folds, input.changelog, arrow_schema(relation.columns))
     return _group_by_key(builder, relation, input, folds, operator, WINDOW_BY_WINDOW)
 
 
 def _share(relation: Aggregate, folds: Sequence[Fold], slicing: Slicing) -> bool:
-    """Whether slices can be put together by merging accumulators."""
+    """Return True if windows can be computed by merging the accumulators of slices."""
     return (
         slicing.is_shared
         and slicing.kind != "SESSION"
@@ -90,7 +91,7 @@ def _share(relation: Aggregate, folds: Sequence[Fold], slicing: Slicing) -> bool
 def _in_shared_slices(
     builder: Builder, relation: Aggregate, keys: WindowKeys, input: Physical, folds: Sequence[Fold]
 ) -> Physical:
-    """Each row in its slice, for functions that see rows."""
+    """Build an aggregate over shared slices, for functions that see rows."""
     windows = window_bounds(relation.input)
     assert windows is not None
     schema = arrow_schema(relation.columns)
@@ -138,6 +139,7 @@ def _in_sessions(
 
 
 def slice_table(builder: Builder, relation: SliceTable) -> Physical:
+    """Build the table of slices that replaces a window table before an aggregate."""
     input = builder.build(relation.input)
     slicing = Slicing(relation.kind, relation.size, relation.slide, relation.offset)
     time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
@@ -152,9 +154,9 @@ def slice_table(builder: Builder, relation: SliceTable) -> Physical:
 
 # --- what stands between the window table and the aggregate ---
 def _above_slices(relation: Aggregate) -> Relation | None:
-    """The input of an aggregate over slices, or over rows for sessions; None if it has to be windows.
+    """Return the aggregate's input over slices, or over rows for sessions, or None if windows are needed.
 
-    It can be slices if nothing in between looks at the bounds of windows.
+    Windows are needed if an operator in between reads their bounds.
     """
     windows = window_bounds(relation.input)
     bounds = set() if windows is None else {position for position, _ in windows.roles}
@@ -174,7 +176,10 @@ def _with_slices(relation: Relation) -> Relation | None:
 
 
 def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
-    """Whether it only passes bounds on. A filter must also leave sessions as they are, which it does not."""
+    """Return True if a relation only passes window bounds on.
+
+    A filter over sessions does not, as it changes sessions.
+    """
     windows = window_bounds(relation.input)
     if windows is None:
         return False
@@ -187,7 +192,7 @@ def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
 
 
 def _table_of(relation: Relation) -> WindowTable:
-    """The window table below projections and grouping sets."""
+    """Return the window table below projections and grouping sets."""
     while not isinstance(relation, WindowTable):
         assert isinstance(relation, Calc | Expand)
         relation = relation.input
@@ -199,7 +204,7 @@ def _rows_of(relation: Relation) -> Relation:
 
 
 def _bounds_stay(relation: Relation) -> bool:
-    """Whether every grouping set has the bounds of its windows, so that the end of a window says which it is."""
+    """Return True if every grouping set has the bounds of its windows, so that an end identifies a window."""
     for part in walk_plan(relation):
         windows = window_bounds(part.input) if isinstance(part, Expand) else None
         if isinstance(part, Expand) and windows is not None:
@@ -210,13 +215,13 @@ def _bounds_stay(relation: Relation) -> bool:
 
 
 def _is_partitioned_alike(relation: Aggregate, keys: WindowKeys) -> bool:
-    """Whether the keys of an aggregate are what its sessions are partitioned by."""
+    """Return True if the keys of an aggregate are the partition keys of its sessions."""
     found = {_column_below(relation.input, relation.keys[position]) for position in keys.plain}
     return found == set(_table_of(relation.input).partition)
 
 
 def _column_below(relation: Relation, position: int) -> int | None:
-    """Which column of the window table a column is; None if it is computed."""
+    """Return the column of the window table from which a column comes, or None if it is computed."""
     while isinstance(relation, Calc):
         expr = relation.exprs[position]
         if not isinstance(expr, InputRef):

@@ -1,1 +1,1 @@
-"""A query as a tree of relations with typed expressions: what the parser and the Table API make, and operators run."""
+"""The logical plan of a query: a tree of relations with typed expressions. Operators are built from it."""

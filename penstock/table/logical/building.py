@@ -1,4 +1,4 @@
-"""Small helpers to build relations, so that columns and their time attributes are derived in one place."""
+"""Functions that build relations, and derive their columns and time attributes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.table.logical.rex import AggregateCall, Call, InputRef, OverSpec, 
 
 
 def project(input: Relation, exprs: Sequence[Rex], names: Sequence[str]) -> Project:
-    """A projection; a time attribute stays one if it is passed on as it is, and PROCTIME() makes one."""
+    """Return a projection. A time attribute that is passed unchanged remains one, and PROCTIME() makes one."""
     columns = tuple(Column(name, expr.type, _time_of(input, expr)) for expr, name in zip(exprs, names, strict=True))
     return Project(columns, input, tuple(exprs))
 
@@ -34,37 +34,43 @@ def _time_of(input: Relation, expr: Rex) -> str | None:
 
 
 def identity(input: Relation) -> list[Rex]:
-    """References to all columns of a relation."""
+    """Return references to all columns of a relation."""
     return [input.ref(index) for index in range(len(input.columns))]
 
 
 def renamed(input: Relation, names: Sequence[str]) -> Project:
-    """The same columns under other names."""
+    """Return the same columns under other names."""
     return project(input, identity(input), names)
 
 
 def where(input: Relation, condition: Rex) -> Filter:
+    """Return a filter."""
     return Filter(input.columns, input, condition)
 
 
 def aggregate(input: Relation, keys: Sequence[int], calls: Sequence[AggregateCall]) -> Aggregate:
-    """A group aggregate: keys are no time attributes any longer, unless a window below makes them so."""
+    """Return a group aggregate. Its keys are not time attributes, unless a window below makes them so."""
     kept = tuple(input.columns[key] for key in keys)
     made = tuple(Column(call.name, call.type) for call in calls)
     return Aggregate(kept + made, input, tuple(keys), tuple(calls))
 
 
 def over(input: Relation, windows: Sequence[OverSpec]) -> Over:
+    """Return a relation with the calls of OVER windows after its columns."""
     made = tuple(Column(call.name, call.type) for window in windows for call in window.calls)
     return Over(input.columns + made, input, tuple(windows))
 
 
 def sort(input: Relation, keys: Sequence[SortKey], offset: int = 0, limit: int | None = None) -> Sort:
+    """Return a relation in order, or some of its rows."""
     return Sort(input.columns, input, tuple(keys), offset, limit)
 
 
 def join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
-    """A join: outer sides become nullable, SEMI and ANTI keep the left columns, and only the left keeps its time."""
+    """Return a join.
+
+    Outer sides become nullable, SEMI and ANTI keep only left columns, and right times are no attributes.
+    """
     if kind in {"SEMI", "ANTI"}:
         return Join(left.columns, left, right, kind, condition)
     first = _nullable(left.columns) if kind in {"RIGHT", "FULL"} else left.columns
@@ -77,4 +83,5 @@ def _nullable(columns: Columns) -> Columns:
 
 
 def set_operation(parts: Sequence[Relation], kind: str, all: bool, columns: Columns) -> SetOperation:
+    """Return UNION, INTERSECT or EXCEPT."""
     return SetOperation(columns, tuple(parts), kind, all)

@@ -19,7 +19,7 @@ class Column:
     name: str
     type: DataType
     time: str | None = None
-    """ROWTIME or PROCTIME if it is a time attribute: windows and temporal operators can use it."""
+    """ROWTIME or PROCTIME if it is a time attribute, which windows and temporal operators can use."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.type.as_sql()}" + (f" *{self.time}*" if self.time else "")
@@ -30,53 +30,56 @@ Columns = tuple[Column, ...]
 
 @dataclass(frozen=True)
 class Relation:
-    """A node of the plan. `columns` is what comes out of it."""
+    """A node of the plan. `columns` are the columns of its output."""
 
     columns: Columns
 
     def inputs(self) -> tuple[Relation, ...]:
+        """Return the relations that this one reads."""
         return tuple(value for part in fields(self) if isinstance(value := getattr(self, part.name), Relation))
 
     def with_inputs(self, inputs: Sequence[Relation]) -> Relation:
-        """The same with other inputs, in the order of `inputs()`."""
+        """Return the same relation with other inputs, in the order of `inputs()`."""
         names = [part.name for part in fields(self) if isinstance(getattr(self, part.name), Relation)]
         changes: dict[str, Any] = dict(zip(names, inputs, strict=True))
         return replace(self, **changes)
 
     def names(self) -> list[str]:
+        """Return the names of the columns."""
         return [column.name for column in self.columns]
 
     def types(self) -> list[DataType]:
+        """Return the types of the columns."""
         return [column.type for column in self.columns]
 
     def ref(self, index: int) -> InputRef:
-        """A reference to a column of this relation, for what is built upon it."""
+        """Return a reference to a column of this relation, for relations above it."""
         return InputRef(self.columns[index].type, index)
 
     def details(self) -> str:
-        """What an explanation shows in brackets."""
+        """Return the text in brackets in an explanation."""
         return ""
 
 
 # --- leaves ---
 @dataclass(frozen=True)
 class Scan(Relation):
-    """A table of a catalog that has a connector. Computed columns and the watermark are nodes above it."""
+    """A table of a catalog with a connector. Computed columns and the watermark are nodes above it."""
 
     path: tuple[str, ...]
-    """Catalog, database, table."""
+    """Catalog, database and table."""
     table: Any = field(compare=False)
-    """The resolved table: a penstock.table.catalogs.memory_catalog entry with schema and options."""
+    """The resolved table: an entry of penstock.table.catalogs.memory_catalog with schema and options."""
     changelog: bool = False
-    """Whether it can bring more than inserts."""
+    """True if it can send more than inserts."""
     upsert_key: tuple[int, ...] | None = None
-    """For a source of upserts: the columns of its key. No UPDATE_BEFORE comes, and a DELETE may hold the key alone."""
+    """The columns of the key of a source of upserts. It sends no -U, and a -D may have only the key."""
     metadata: tuple[tuple[int, str], ...] = ()
     """Columns that come from the connector and not from the record, with the key of the metadata."""
     every_version: bool = False
-    """Of changes: whether each row of a key comes out, even if others of the same epoch replace it, and no -U."""
+    """For a changelog, True if all versions of a row are sent, even those replaced in the same epoch, and no -U."""
     pruning: Rex | None = None
-    """A condition over the columns by which the table is partitioned: others need not be read, but may be."""
+    """A condition over the partition columns. The source may skip other partitions, but need not."""
 
     def details(self) -> str:
         wanted = "" if self.pruning is None else f", partitions=[{self.pruning}]"
@@ -92,11 +95,11 @@ class StreamScan(Relation):
     changelog: bool = False
     upsert_key: tuple[int, ...] | None = None
     metadata: tuple[tuple[int, str], ...] = ()
-    """Column and key; the key "rowtime" is the timestamp of the record."""
+    """Columns and keys of metadata. The key "rowtime" is the timestamp of the record."""
     primary_key: tuple[int, ...] = ()
     """The columns of the key that the schema declares."""
     every_version: bool = False
-    """Of changes: whether each row of a key comes out, even if others of the same epoch replace it, and no -U."""
+    """For a changelog, True if all versions of a row are sent, even those replaced in the same epoch, and no -U."""
 
     def details(self) -> str:
         return f"stream=[{self.name}], fields=[{', '.join(self.names())}]"
@@ -104,10 +107,10 @@ class StreamScan(Relation):
 
 @dataclass(frozen=True)
 class Values(Relation):
-    """Rows that the query itself contains, or that were given as Python values."""
+    """Rows of the query itself, or rows that were given as Python values."""
 
     rows: tuple[tuple[Literal | Any, ...], ...]
-    """Python values in the form that Literal.value has."""
+    """Python values in the form of Literal.value."""
 
     def details(self) -> str:
         return f"{len(self.rows)} rows"
@@ -116,6 +119,8 @@ class Values(Relation):
 # --- one input ---
 @dataclass(frozen=True)
 class Project(Relation):
+    """Computes expressions over the columns of the input."""
+
     input: Relation
     exprs: tuple[Rex, ...]
 
@@ -125,6 +130,8 @@ class Project(Relation):
 
 @dataclass(frozen=True)
 class Filter(Relation):
+    """Keeps the rows for which a condition is TRUE."""
+
     input: Relation
     condition: Rex
 
@@ -139,7 +146,10 @@ class Watermark(Relation):
     input: Relation
     rowtime: int
     expr: Rex | None
-    """The watermark that a row allows for, a TIMESTAMP over the columns of the input. None: as the source sends it."""
+    """The watermark that a row allows, as a TIMESTAMP over the input's columns.
+
+    None for the watermarks of the source.
+    """
 
     def details(self) -> str:
         return f"rowtime=[{self.columns[self.rowtime].name}], watermark=[{self.expr}]"
@@ -147,16 +157,17 @@ class Watermark(Relation):
 
 @dataclass(frozen=True)
 class Aggregate(Relation):
-    """GROUP BY. Out come the keys, then the calls. No keys: one group, which exists even without rows in batch mode.
+    """GROUP BY. The output has the keys, then the calls.
 
-    With a WindowTable below and its window_start and window_end among the keys the planner makes a window aggregate.
+    Without keys there is one group, which exists in BATCH mode even without rows. If the input is a WindowTable and the
+    keys have its window_start and window_end, the planner makes a window aggregate.
     """
 
     input: Relation
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     ttl: int | None = None
-    """How many milliseconds a group is kept; None for as long as the option says."""
+    """The time to live of a group, in milliseconds, or None for the option's."""
 
     def details(self) -> str:
         return f"by={list(self.keys)}, {', '.join(map(str, self.calls))}"
@@ -164,9 +175,10 @@ class Aggregate(Relation):
 
 @dataclass(frozen=True)
 class Expand(Relation):
-    """Grouping sets: every row once for each set, with the keys outside the set NULL, and the set's id as last column.
+    """Grouping sets: every row occurs once for each set, with NULL in the keys outside of the set.
 
-    The id has a bit for each of `keys`, the first one highest, that is 1 if the key is not in the set.
+    The last column is the id of the set. The id has a bit for each of `keys`, the first one highest, that is 1 if the
+    key is not in the set.
     """
 
     input: Relation
@@ -185,14 +197,14 @@ class WindowTable(Relation):
     kind: str
     """TUMBLE, HOP, CUMULATE or SESSION."""
     time: int
-    """The time attribute; any TIMESTAMP in batch mode."""
+    """The time attribute, or any TIMESTAMP in BATCH mode."""
     size: int
-    """Milliseconds; for SESSION the gap."""
+    """The size in milliseconds, or the gap of SESSION."""
     slide: int = 0
-    """HOP: the slide; CUMULATE: the step."""
+    """The slide of HOP or the step of CUMULATE, in milliseconds."""
     offset: int = 0
     partition: tuple[int, ...] = ()
-    """SESSION only."""
+    """The keys of SESSION."""
 
     def details(self) -> str:
         return f"{self.kind}(time={self.columns[self.time].name}, size={self.size} ms, slide={self.slide} ms)"
@@ -200,9 +212,9 @@ class WindowTable(Relation):
 
 @dataclass(frozen=True)
 class GroupWindow(Relation):
-    """The older group windows: TUMBLE(ts, ...) in GROUP BY, and Table.window(). Out: keys, calls, then properties.
+    """The older group windows: TUMBLE(ts, ...) in GROUP BY, and Table.window().
 
-    `properties` are "start", "end", "rowtime", "proctime", in the order in which they come out.
+    The output has keys, calls, then `properties`: "start", "end", "rowtime", "proctime", in this order of output.
     """
 
     input: Relation
@@ -215,7 +227,7 @@ class GroupWindow(Relation):
     calls: tuple[AggregateCall, ...]
     properties: tuple[str, ...]
     by_rows: bool = False
-    """Whether size and slide are numbers of rows."""
+    """True if size and slide are numbers of rows."""
 
     def details(self) -> str:
         unit = "rows" if self.by_rows else "ms"
@@ -237,6 +249,8 @@ class Over(Relation):
 
 @dataclass(frozen=True)
 class Sort(Relation):
+    """ORDER BY, OFFSET and LIMIT."""
+
     input: Relation
     keys: tuple[SortKey, ...]
     offset: int = 0
@@ -248,16 +262,19 @@ class Sort(Relation):
 
 @dataclass(frozen=True)
 class Correlate(Relation):
-    """Every row of the input with each row that a table function makes of it; with `outer` also without any."""
+    """Every row of the input with each row of a table function. With `outer`, also rows without any."""
 
     input: Relation
     call: Rex
-    """A Call of a table function, or of UNNEST with an array, map or multiset; its type is the RowType that comes."""
+    """A Call of a table function, or of UNNEST with an array, map or multiset.
+
+    Its type is the RowType of the new rows.
+    """
     outer: bool = False
     condition: Rex | None = None
-    """Over both sides; None for TRUE."""
+    """A condition over both sides, or None for TRUE."""
     ordinality: bool = False
-    """UNNEST WITH ORDINALITY: the last column counts from 1."""
+    """True for UNNEST WITH ORDINALITY: the last column counts from 1."""
 
     def details(self) -> str:
         extras = [word for word, said in (("LEFT", self.outer), ("WITH ORDINALITY", self.ordinality)) if said]
@@ -276,11 +293,11 @@ class TableAggregate(Relation):
 
 @dataclass(frozen=True)
 class MatchSpec:
-    """What MATCH_RECOGNIZE says.
+    """The clauses of MATCH_RECOGNIZE.
 
     `pattern` is a tree of tuples: ("var", name, low, high, greedy), ("seq", part, ...), ("group", tree, low, high,
-    greedy); high is None without a limit. In `defines` and `measures` a row is seen through Calls: LAST(var, column,
-    n), FIRST(var, column, n), "MATCH_AGG" for aggregates over a variable; see penstock.table.sql.bind.bind_match.
+    greedy); high is None for no limit. `defines` and `measures` access rows by Calls: LAST(var, column, n), FIRST(var,
+    column, n), and "MATCH_AGG" for aggregates over a variable; see penstock.table.sql.bind.bind_match.
     """
 
     partition: tuple[int, ...]
@@ -297,6 +314,8 @@ class MatchSpec:
 
 @dataclass(frozen=True)
 class Match(Relation):
+    """MATCH_RECOGNIZE: the columns of PARTITION BY, then the measures of each match."""
+
     input: Relation
     spec: MatchSpec
 
@@ -309,11 +328,11 @@ class Match(Relation):
 # --- several inputs ---
 @dataclass(frozen=True)
 class Join(Relation):
-    """A join; SEMI and ANTI bring only the columns of the left.
+    """A join. SEMI and ANTI have only the columns of the left.
 
-    The planner makes an interval join, a window join, or a regular one of it. `temporal`: FOR SYSTEM_TIME AS OF a
-    time attribute of the left (its column): the version of the right row at that time; a lookup join if that is a
-    PROCTIME and the right side is a Scan of a connector that can be looked up in.
+    The planner makes an interval, window or regular join of it. `temporal` is the column of a left time attribute in
+    FOR SYSTEM_TIME AS OF: each row meets the right version at that time. With a PROCTIME and a Scan of a connector that
+    supports lookups, it is a lookup join.
     """
 
     left: Relation
@@ -323,12 +342,14 @@ class Join(Relation):
     condition: Rex | None
     temporal: int | None = None
     version_key: int | None = None
-    """The key, on the right side, of a temporal table function: a filter above the join may compare it with the left.
-    The optimiser moves that into the condition, and forgets the key."""
+    """The key of a temporal table function on the right side. A filter above the join may compare it with the left.
+
+    The optimiser moves the comparison into the condition, and removes the key.
+    """
     null_aware: bool = False
-    """For an ANTI join that stands for NOT IN: a NULL on either side keeps rows out."""
+    """True for an ANTI join that stands for NOT IN: a NULL on either side excludes rows."""
     ttl: tuple[int | None, int | None] = (None, None)
-    """How many milliseconds the rows of either side are kept; None for as long as the option says."""
+    """The time to live of the rows of each side, in milliseconds, or None for the option's."""
 
     def details(self) -> str:
         temporal = [] if self.temporal is None else [f"AS OF {self.left.columns[self.temporal].name}"]
@@ -338,7 +359,7 @@ class Join(Relation):
 
 @dataclass(frozen=True)
 class SetOperation(Relation):
-    """UNION, INTERSECT, EXCEPT, with or without ALL."""
+    """UNION, INTERSECT or EXCEPT, with or without ALL."""
 
     parts: tuple[Relation, ...]
     kind: str
@@ -356,7 +377,7 @@ class SetOperation(Relation):
 
 @dataclass(frozen=True)
 class Insert(Relation):
-    """INSERT INTO a table of a catalog. Its columns are those of the table that are written."""
+    """INSERT INTO a table of a catalog. Its columns are the columns of the table that are written."""
 
     input: Relation
     path: tuple[str, ...]
@@ -364,7 +385,7 @@ class Insert(Relation):
     overwrite: bool = False
     static_partition: tuple[tuple[str, Any], ...] = ()
     conflict: str = ""
-    """Of ON CONFLICT DO …: NOTHING, ERROR or DEDUPLICATE."""
+    """The action of ON CONFLICT DO: NOTHING, ERROR or DEDUPLICATE. Empty without the clause."""
 
     def details(self) -> str:
         return ".".join(self.path)
@@ -372,14 +393,14 @@ class Insert(Relation):
 
 # --- walking ---
 def walk_plan(relation: Relation) -> Iterator[Relation]:
-    """A relation and everything below it."""
+    """Yield a relation and everything below it."""
     yield relation
     for part in relation.inputs():
         yield from walk_plan(part)
 
 
 def rewritten_plan(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """The plan with every relation replaced by what `change` makes of it, from the leaves up."""
+    """Return the plan with every relation replaced by the result of `change`, from the leaves up."""
     inputs = relation.inputs()
     new = tuple(rewritten_plan(part, change) for part in inputs)
     same = all(one is other for one, other in zip(new, inputs, strict=True))
@@ -387,6 +408,6 @@ def rewritten_plan(relation: Relation, change: Callable[[Relation], Relation]) -
 
 
 def explain(relation: Relation, depth: int = 0) -> str:
-    """A tree as text, one relation a line."""
+    """Return a tree as text, one relation a line."""
     line = f"{'   ' * depth}{'+- ' if depth else ''}{type(relation).__name__}({relation.details()})"
     return "\n".join([line, *(explain(part, depth + 1) for part in relation.inputs())])

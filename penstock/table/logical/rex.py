@@ -1,4 +1,4 @@
-"""Typed expressions over the columns of a relation. They are plain data: what they mean is told by their function."""
+"""Typed expressions over the columns of a relation. They are plain data; functions give them their meaning."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Rex:
     type: DataType
 
     def parts(self) -> tuple[Rex, ...]:
-        """The expressions that it is made of."""
+        """Return the expressions of which it consists."""
         return ()
 
     def with_parts(self, parts: tuple[Rex, ...]) -> Rex:
-        """The same with other parts."""
+        """Return the same expression with other parts."""
         return self
 
 
 @dataclass(frozen=True)
 class InputRef(Rex):
-    """A column of the input; in a join, those of the right side follow those of the left."""
+    """A column of the input. In a join, the columns of the right follow those of the left."""
 
     index: int
 
@@ -39,7 +39,7 @@ class InputRef(Rex):
 
 @dataclass(frozen=True)
 class Literal(Rex):
-    """A value in its Python form: int, float, Decimal, str, bytes, bool, date, time, datetime, None.
+    """A value in its Python form: int, float, Decimal, str, bytes, bool, date, time, datetime or None.
 
     Intervals are milliseconds or months as int, arrays are tuples, rows are tuples, maps are tuples of pairs.
     """
@@ -54,15 +54,15 @@ class Literal(Rex):
 class Call(Rex):
     """A function of the registry, by its name in capitals: "+", "AND", "CASE", "CAST", "UPPER", "ITEM", "ROW"...
 
-    CASE has condition, value, condition, value, ..., value otherwise. CAST and TRY_CAST take one argument; the type
-    of the call is the aim. "FIELD" takes a row and a Literal with the index of the field; "ITEM" an array or map and
-    an index or key. Words that belong to the syntax (units, trimming sides, JSON behaviours) are Literals of type NULL.
+    CASE has condition, value, condition, value, ..., value otherwise. CAST and TRY_CAST have one argument, and the type
+    of the call is the target. "FIELD" has a row and a Literal with the index of the field; "ITEM" has an array or map
+    and an index or key. Words of the syntax (units, trimming sides, JSON behaviours) are Literals of type NULL.
     """
 
     function: str
     args: tuple[Rex, ...]
     udf: Any = None
-    """For a function of the user: the object to run, a penstock.table.expression.function_declarations wrapper."""
+    """The user's function: a wrapper of penstock.table.expression.function_declarations."""
 
     def parts(self) -> tuple[Rex, ...]:
         return self.args
@@ -79,7 +79,7 @@ class Call(Rex):
 
 @dataclass(frozen=True)
 class OuterRef(Rex):
-    """Inside a subquery: a column of the query around it. Gone after decorrelation."""
+    """A column of the surrounding query, in a subquery. Decorrelation removes it."""
 
     index: int
     depth: int = 1
@@ -90,9 +90,9 @@ class OuterRef(Rex):
 
 @dataclass(frozen=True)
 class Subquery(Rex):
-    """A query inside an expression. Gone after decorrelation.
+    """A query inside an expression. Decorrelation removes it.
 
-    `kind` is "EXISTS", "IN" (with `args`, the values that are looked for; NOT is a Call around it), or "SCALAR".
+    `kind` is "EXISTS", "IN" or "SCALAR". `args` are the values before IN; NOT IN is a Call around it.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Subquery(Rex):
 
 @dataclass(frozen=True)
 class SortKey:
-    """A column to sort by. Without a word of the user NULL is the least value: first if ascending, last if not."""
+    """A column to sort by. Without an explicit word NULL is the least value: first if ascending, last if descending."""
 
     index: int
     descending: bool = False
@@ -120,21 +120,21 @@ class SortKey:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate over columns of the input: arguments and filter are columns, so that they are computed before."""
+    """An aggregate over columns of the input. Arguments and filter are columns, so they are computed before."""
 
     function: str
-    """Name in capitals: COUNT, SUM, AVG, MIN, MAX, LISTAGG, FIRST_VALUE, ROW_NUMBER, RANK, LAG..."""
+    """The name in capitals: COUNT, SUM, AVG, MIN, MAX, LISTAGG, FIRST_VALUE, ROW_NUMBER, RANK, LAG..."""
     args: tuple[int, ...]
-    """COUNT(*) has none."""
+    """The columns of the arguments. COUNT(*) has none."""
     type: DataType
     name: str = ""
     distinct: bool = False
     filter: int | None = None
-    """A column of BOOLEAN: only rows where it is TRUE count."""
+    """A column of BOOLEAN. Only rows with TRUE count."""
     literals: tuple[Any, ...] = ()
     """Further arguments that are constants, such as the separator of LISTAGG or offset and default of LAG."""
     order: tuple[SortKey, ...] = ()
-    """Within the group, for functions such as ARRAY_AGG that take an ORDER BY."""
+    """The order within the group, for functions with an ORDER BY such as ARRAY_AGG."""
     ignore_nulls: bool | None = None
     udf: Any = None
 
@@ -146,10 +146,10 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class Frame:
-    """Which rows around the current one an OVER aggregate sees.
+    """The rows around the current one that an OVER aggregate sees.
 
-    Bounds are rows (ROWS) or milliseconds (RANGE over time) before, below 0, or behind, above 0; None is UNBOUNDED,
-    and 0 the current row (with RANGE also its peers).
+    Bounds are rows (ROWS) or milliseconds (RANGE over time). Bounds below 0 are before the current row, and bounds
+    above 0 behind it. None is UNBOUNDED, and 0 is the current row, with RANGE also its peers.
     """
 
     rows: bool = False
@@ -180,14 +180,14 @@ class OverSpec:
 
 # --- walking ---
 def walk(rex: Rex) -> Iterator[Rex]:
-    """An expression and everything in it."""
+    """Yield an expression and everything in it."""
     yield rex
     for part in rex.parts():
         yield from walk(part)
 
 
 def rewritten(rex: Rex, change: Callable[[Rex], Rex | None]) -> Rex:
-    """The expression with every part for which `change` gives another replaced, from the top down."""
+    """Return an expression in which parts are replaced by the results of `change`, from the top down."""
     changed = change(rex)
     if changed is not None:
         return changed
@@ -197,17 +197,17 @@ def rewritten(rex: Rex, change: Callable[[Rex], Rex | None]) -> Rex:
 
 
 def shift_refs(rex: Rex, by: int) -> Rex:
-    """The same for an input that has `by` more columns in front."""
+    """Return an expression for an input with `by` more columns in front."""
     return rewritten(rex, lambda one: replace(one, index=one.index + by) if isinstance(one, InputRef) else None)
 
 
 def refs(rex: Rex) -> set[int]:
-    """Which columns of the input it reads."""
+    """Return the columns of the input that an expression reads."""
     return {part.index for part in walk(rex) if isinstance(part, InputRef)}
 
 
 def conjunction(rexes: list[Rex]) -> Rex | None:
-    """All of them at once; None if there are none."""
+    """Return the conjunction of conditions, or None if there are none."""
     if not rexes:
         return None
     whole = rexes[0]
@@ -217,7 +217,7 @@ def conjunction(rexes: list[Rex]) -> Rex | None:
 
 
 def conjuncts(rex: Rex | None) -> list[Rex]:
-    """The conditions that AND binds together."""
+    """Return the conditions that AND combines."""
     if rex is None:
         return []
     if isinstance(rex, Call) and rex.function == "AND":

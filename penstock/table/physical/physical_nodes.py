@@ -1,4 +1,4 @@
-"""Relations that only the optimiser makes: each stands for one operator."""
+"""Relations that only the optimiser makes. Each stands for one operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.table.logical.rex import AggregateCall, Rex, SortKey
 
 @dataclass(frozen=True)
 class Calc(Relation):
-    """Filter and projection at once, both over the columns of the input."""
+    """A filter and a projection, both over the columns of the input."""
 
     input: Relation
     exprs: tuple[Rex, ...]
@@ -26,17 +26,17 @@ class Calc(Relation):
 
 @dataclass(frozen=True)
 class TopN(Relation):
-    """The rows of each partition whose rank is between two numbers; with `rank_column`, the rank is the last column."""
+    """The rows of each partition in a range of ranks. With `rank_column`, the rank is the last column."""
 
     input: Relation
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
     first: int
     last: int
-    """Ranks count from 1; both ends are included."""
+    """The first and the last rank, both included. Ranks count from 1."""
     rank_column: bool
     function: str = "ROW_NUMBER"
-    """ROW_NUMBER or RANK; with RANK rows that are equal have the same rank."""
+    """ROW_NUMBER or RANK. With RANK, equal rows have the same rank."""
 
     def details(self) -> str:
         by = ", ".join(map(str, self.order))
@@ -48,7 +48,7 @@ class TopN(Relation):
 
 @dataclass(frozen=True)
 class Deduplicate(Relation):
-    """The first or the last row of each partition, by a time attribute; with `rank_column`, 1 is the last column."""
+    """The first or the last row of each partition, by a time attribute. With `rank_column`, the last column is 1."""
 
     input: Relation
     partition: tuple[int, ...]
@@ -56,7 +56,7 @@ class Deduplicate(Relation):
     keep_last: bool
     rank_column: bool = False
     every_version: bool = False
-    """Whether each row that is the last one for a while comes out, even if others of the same epoch replace it."""
+    """True if each row that was the last one is sent, even if another row of the same epoch replaces it."""
 
     def details(self) -> str:
         kept = "LastRow" if self.keep_last else "FirstRow"
@@ -67,7 +67,7 @@ class Deduplicate(Relation):
 class WindowTableAggregate(Relation):
     """flat_aggregate over windows: keys, the columns of the function's rows, then properties of the window.
 
-    The input is a window table, whose last three columns are start, end and time.
+    The input is a window table. Its last three columns are start, end and time.
     """
 
     input: Relation
@@ -81,7 +81,7 @@ class WindowTableAggregate(Relation):
 
 @dataclass(frozen=True)
 class SliceTable(WindowTable):
-    """A window table below an aggregate that asks for each row once: with the end of its slice, or its own time.
+    """A window table before an aggregate that needs each row once, with the end of its slice, or with its own time.
 
-    Window_start, window_end and window_time all are this time.
+    Window_start, window_end and window_time are all this time.
     """

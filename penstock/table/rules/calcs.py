@@ -1,4 +1,4 @@
-"""Filters and projections become Calcs, and neighbouring ones become one."""
+"""Filters and projections become Calcs, and neighbouring Calcs become one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.table.physical.physical_nodes import Calc
 
 
 def fuse(relation: Relation) -> Relation:
-    """A filter or projection, whose input is fused already, as a Calc; any other relation as it is."""
+    """Return a filter or projection as a Calc, merged with a Calc below it. Return other relations unchanged."""
     match relation:
         case Filter():
             made: Relation = _filter(relation)
@@ -51,7 +51,7 @@ def _merge(upper: Calc) -> Relation:
 
 
 def is_identity(calc: Calc) -> bool:
-    """Whether it passes on every column of its input as it is, under the same name."""
+    """Return True if a Calc passes every column of its input unchanged, under the same name."""
     return (
         calc.condition is None
         and len(calc.exprs) == len(calc.input.columns)
@@ -60,14 +60,14 @@ def is_identity(calc: Calc) -> bool:
 
 
 def replace_columns(relation: Relation, calc: Calc) -> Relation:
-    """The input of a Calc that does nothing; under other names only if that needs no operator."""
+    """Return the input of a Calc that computes nothing. Keep the Calc if it changes names or types."""
     if relation.columns == calc.columns:
         return relation
     return calc if relation.names() != calc.names() or relation.types() != calc.types() else relation
 
 
 def _inlines(upper: Calc, lower: Calc) -> bool:
-    """Whether the expressions below may move up: what costs something, or differs from call to call, only once."""
+    """Return True if the expressions below can move up. A costly or changing expression may be used only once."""
     uses: dict[int, int] = {}
     for rex in (*upper.exprs, *([] if upper.condition is None else [upper.condition])):
         for part in walk(rex):
@@ -80,12 +80,12 @@ def _inlines(upper: Calc, lower: Calc) -> bool:
 
 
 def is_plain(rex: Rex) -> bool:
-    """Whether an expression can be moved: it is no function of the user, and gives the same for the same row."""
+    """Return True if an expression can be moved: it has no user function, and one value for the same row."""
     return not any(isinstance(part, Call) and (part.udf is not None or part.function in _MOVING) for part in walk(rex))
 
 
 def is_repeatable(rex: Rex) -> bool:
-    """Whether an expression gives the same for the same row, so that computing it once does for all who need it."""
+    """Return True if an expression always has the same value for the same row, so that its result can be shared."""
     return all(_repeats(part) for part in walk(rex) if isinstance(part, Call))
 
 

@@ -1,4 +1,4 @@
-"""What a join condition is made of: equal keys, bounds on time, and the rest."""
+"""The parts of a join condition: equal keys, bounds on time, and the rest."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 @dataclass
 class JoinKeys:
-    """A condition taken apart. Positions on the right count from the first column of the right side."""
+    """The parts of a condition. Positions on the right count from the first column of the right side."""
 
     left: list[int] = field(default_factory=list)
     right: list[int] = field(default_factory=list)
     null_safe: list[bool] = field(default_factory=list)
-    """For each pair of keys, whether NULL equals NULL."""
+    """For each pair of keys, True if NULL equals NULL."""
     rest: list[Rex] = field(default_factory=list)
 
     def residual(self) -> Rex | None:
+        """Return the condition on rows with equal keys, or None."""
         return conjunction(self.rest)
 
 
 def join_keys(join: Join) -> JoinKeys:
-    """The keys of a join, and what is to be checked for every pair of rows with equal keys."""
+    """Return the keys of a join, and the remaining condition on rows with equal keys."""
     found, width = JoinKeys(), len(join.left.columns)
     if join.null_aware and _can_be_null(join):
         assert join.condition is not None
@@ -61,7 +62,7 @@ def _equal_columns(part: Rex, width: int) -> tuple[int, int] | None:
 
 # --- keys that are expressions ---
 def with_computed_keys(join: Join) -> Relation:
-    """The join with sides that compute the keys which are no columns, so that rows can be brought together by them."""
+    """Return a join whose sides compute the keys that are expressions, so that rows can be partitioned by them."""
     width, extra = len(join.left.columns), ([], [])  # type: tuple[int, tuple[list[Rex], list[Rex]]]
     parts: list[Rex] = []
     for part in conjuncts(join.condition):
@@ -79,11 +80,11 @@ def with_computed_keys(join: Join) -> Relation:
 
 
 class _Placed(InputRef):
-    """A computed key: its index counts from 0 on its side, behind the columns."""
+    """A computed key. Its index counts from 0 on its side, after the columns."""
 
 
 def _sides_of(part: Rex, width: int) -> tuple[int, int] | None:
-    """For an equality of one expression of each side, of which one is no column: the sides."""
+    """Return the sides of an equality between the two sides, one of which is an expression. Return None otherwise."""
     if not isinstance(part, Call) or part.function not in {"=", "IS NOT DISTINCT FROM"} or len(part.args) != 2:
         return None
     if all(isinstance(arg, InputRef) for arg in part.args):
@@ -98,7 +99,7 @@ def _sides_of(part: Rex, width: int) -> tuple[int, int] | None:
 
 
 def _is_computable(part: Rex, sides: tuple[int, int], join: Join) -> bool:
-    """Whether keys may be computed: not those of versions, nor for a lookup, which knows columns alone."""
+    """Return True if keys may be computed. Keys of versions and of lookups must be columns."""
     if join.temporal is None:
         return True
     assert isinstance(part, Call)
@@ -114,7 +115,7 @@ def _place(rex: Rex, side: int, join: Join, extra: tuple[list[Rex], list[Rex]]) 
 
 
 def _move(rex: Rex, width: int, more: int) -> Rex:
-    """A condition of the widened join: columns of the right come behind the computed keys of the left."""
+    """Return a condition of the widened join. Columns of the right follow the computed keys of the left."""
 
     def move(one: Rex) -> Rex | None:
         if isinstance(one, _Placed):
@@ -149,7 +150,10 @@ def _narrow(join: Join, left: Relation, right: Relation, parts: list[Rex]) -> Re
 # --- bounds on time ---
 @dataclass(frozen=True)
 class TimeBounds:
-    """An interval join: the time of the right is between that of the left plus `lower` and plus `upper`, in ms."""
+    """The bounds of an interval join: the right time is from the left time plus `lower` to the left time plus `upper`.
+
+    Bounds are in milliseconds.
+    """
 
     left: int
     right: int
@@ -159,7 +163,7 @@ class TimeBounds:
 
 
 def time_bounds(join: Join, rest: list[Rex]) -> tuple[TimeBounds, list[Rex]] | None:
-    """The bounds among conditions, and what is left of them; None if time is not bounded on both sides."""
+    """Return the bounds in conditions, and the remaining conditions, or None unless time is bounded on both sides."""
     width = len(join.left.columns)
     times = {index for index, column in enumerate(join.left.columns + join.right.columns) if column.time is not None}
     lower: int | None = None
@@ -187,7 +191,10 @@ def _comparisons(rex: Rex) -> list[Rex]:
 
 
 def _time_bound(rex: Rex, width: int, times: set[int]) -> tuple[tuple[int, int], int | None, int | None] | None:
-    """(left and right time, lower, upper) that a comparison of two times says about right - left."""
+    """Return the bound of a comparison on (right - left) as ((left, right), lower, upper), or None.
+
+    `left` and `right` are the positions of the times.
+    """
     if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.args) != 2:
         return None
     one, other = _linear(rex.args[0]), _linear(rex.args[1])
@@ -214,7 +221,7 @@ def _time_bound(rex: Rex, width: int, times: set[int]) -> tuple[tuple[int, int],
 
 
 def _linear(rex: Rex) -> tuple[int, int] | None:
-    """A column plus a constant number of milliseconds."""
+    """Return a time column and the milliseconds added to it, or None for other expressions."""
     if isinstance(rex, InputRef):
         return rex.index, 0
     if not isinstance(rex, Call):
@@ -237,4 +244,5 @@ def _interval(rex: Rex) -> int | None:
 
 
 def is_rowtime(relation: Relation, position: int) -> bool:
+    """Return True if a column is an event-time attribute."""
     return relation.columns[position].time == ROWTIME

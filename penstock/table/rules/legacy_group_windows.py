@@ -1,4 +1,4 @@
-"""The older group windows are window table functions with an aggregate above them."""
+"""The older group windows become window tables with an aggregate above them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUND = TimestampType(3, False)
 
 
 def window_table_of(relation: GroupWindow) -> Relation:
-    """Window table, aggregate by keys and window, projection to the columns of the group window."""
+    """Return a window table, an aggregate by keys and window, and a projection to the columns of the group window."""
     windows = _windows(relation)
     width = len(relation.input.columns)
     keys = (*relation.keys, width, width + 1, width + 2)
@@ -51,7 +51,7 @@ def _windows(relation: GroupWindow) -> WindowTable:
 
 
 def with_windows_below(relation: Relation) -> Relation:
-    """A table aggregate over a window as one over a window table."""
+    """Replace a table aggregate over a group window by one over a window table."""
     if not isinstance(relation, TableAggregate) or relation.window is None:
         return relation
     window = relation.window

@@ -1,4 +1,4 @@
-"""The optimiser: rewrites a logical plan into relations of which each stands for one operator."""
+"""The optimiser: rewrites a logical plan into relations that stand for one operator each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.table.rules.window_columns import END, START, window_bounds
 
 
 def optimise(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
-    """The plan that is run. `sort_limit` is the LIMIT of an ORDER BY without one, in BATCH mode; -1 for none."""
+    """Return the optimised plan. `sort_limit` is the LIMIT of an ORDER BY without one in BATCH mode, or -1 for none."""
     if batch and sort_limit >= 0:
         relation = rewritten_plan(relation, lambda one: _limit(one, sort_limit))
     relation = rewritten_plan(relation, with_windows_below)
@@ -56,7 +56,7 @@ def _limit(relation: Relation, limit: int) -> Relation:
 
 
 def _with_constants(relation: Relation) -> Relation:
-    """A relation whose expressions have their constant parts computed."""
+    """Compute the constant parts of a relation's expressions."""
     match relation:
         case Filter():
             return replace(relation, condition=fold_constants(relation.condition))
@@ -77,7 +77,7 @@ def _check_window(relation: WindowTable) -> None:
 
 
 def _check_slices(relation: Aggregate) -> None:
-    """Rows may be in windows of any length, but slices of them must fit."""
+    """Refuse an aggregate over HOP windows whose size is not a multiple of the slide."""
     windows = window_bounds(relation.input)
     if windows is None:
         return
@@ -90,7 +90,7 @@ def _check_slices(relation: Aggregate) -> None:
 
 
 def _change(relation: Relation, batch: bool) -> Relation:
-    """A relation whose inputs are optimised already."""
+    """Rewrite a relation whose inputs are optimised."""
     match relation:
         case GroupWindow() if not relation.by_rows:
             return rewritten_plan(window_table_of(relation), fuse)

@@ -1,4 +1,4 @@
-"""Columns that nobody reads are left out as early as possible, so that less is sent and kept."""
+"""Unused columns are removed as early as possible, so that less is sent and stored."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from penstock.table.logical.nodes import (
 from penstock.table.logical.rex import AggregateCall, InputRef, OverSpec, Rex, SortKey, refs, rewritten
 
 Mapping = dict[int, int]
-"""Where columns of the original relation are now."""
+"""The new position of each column of the original relation."""
 Pruned = tuple[Relation, Mapping]
 
 
 def prune(relation: Relation) -> Relation:
-    """The same query without columns that are not needed."""
+    """Return the same query without unused columns."""
     made, mapping = _prune(relation, set(range(len(relation.columns))))
     wanted = [mapping[index] for index in range(len(relation.columns))]
     if wanted == list(range(len(made.columns))):
@@ -38,7 +38,7 @@ def prune(relation: Relation) -> Relation:
 
 
 def _prune(relation: Relation, needed: set[int]) -> Pruned:
-    """A relation with at least the needed columns, in their order."""
+    """Return a relation with at least the needed columns, in their order."""
     match relation:
         case Project():
             return _project(relation, needed)
@@ -68,7 +68,10 @@ def _prune(relation: Relation, needed: set[int]) -> Pruned:
 
 
 def _exactly(relation: Relation, needed: set[int]) -> Pruned:
-    """A relation with the needed columns alone, for what is sent or kept: filters below may have needed more."""
+    """Return a relation with only the needed columns, before an exchange or state.
+
+    Filters below may have needed more.
+    """
     made, mapping = _prune(relation, needed)
     kept = sorted(needed) or [next(iter(mapping))]
     if len(kept) == len(made.columns):
@@ -104,14 +107,14 @@ def _call(call: AggregateCall, mapping: Mapping) -> AggregateCall:
 
 
 def _read(calls: Sequence[AggregateCall]) -> set[int]:
-    """The columns that calls read."""
+    """Return the columns that calls read."""
     found = {index for call in calls for index in call.args}
     found |= {call.filter for call in calls if call.filter is not None}
     return found | {key.index for call in calls for key in call.order}
 
 
 def _narrow(relation: Relation, needed: set[int]) -> Pruned:
-    """A leaf below a projection to what is needed; the leaf itself stays as it is."""
+    """Add a projection to the needed columns above a leaf."""
     kept = sorted(needed) or [0]
     if len(kept) == len(relation.columns):
         return relation, _same(len(relation.columns))
@@ -137,7 +140,7 @@ def _watermark(relation: Watermark, needed: set[int]) -> Pruned:
 
 
 def _aggregate(relation: Aggregate, needed: set[int]) -> Pruned:
-    """All keys stay. A call that nobody reads goes, but not the last one, which makes rows change."""
+    """Prune the calls of an aggregate. Keys remain, and one call too, because without calls rows would not change."""
     width = len(relation.keys)
     wanted = [number for number in range(len(relation.calls)) if width + number in needed]
     if not wanted and relation.calls:

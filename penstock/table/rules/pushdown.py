@@ -1,4 +1,4 @@
-"""Filters move toward the sources, as far as the rows they drop make no difference to anything above."""
+"""Filters move towards the sources, as far as the dropped rows make no difference above."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock.table.rules.calcs import is_plain
 
 
 def with_filters_down(relation: Relation) -> Relation:
-    """The same query with its filters as low as they can be."""
+    """Return the same query with its filters as low as possible."""
     return _push(relation, [])
 
 
 def _push(relation: Relation, conditions: list[Rex]) -> Relation:
-    """A relation with conditions over its columns, which go below it if they can."""
+    """Return a relation with conditions over its columns. Conditions move below it if they can."""
     match relation:
         case Filter():
             return _push(relation.input, [*conditions, *conjuncts(relation.condition)])
@@ -57,7 +57,7 @@ def _push(relation: Relation, conditions: list[Rex]) -> Relation:
 
 
 def _of_partitions(scan: Scan, conditions: Sequence[Rex]) -> Scan:
-    """A table that knows which of its partitions are wanted. The conditions stay above it."""
+    """Tell a table which of its partitions are needed. The conditions also remain above it."""
     names = scan.names()
     keys = {names.index(key) for key in getattr(scan.table, "partition_keys", ()) if key in names}
     known = [one for one in conditions if is_plain(one) and refs(one) and refs(one) <= keys]
@@ -75,7 +75,7 @@ def _split(conditions: Sequence[Rex], goes: object) -> tuple[list[Rex], list[Rex
 
 
 def _onto_input(relation: Relation, input: Relation, conditions: list[Rex], mapping: dict[int, int]) -> Relation:
-    """Conditions over columns that come from the input as they are go below."""
+    """Move conditions below a relation if they read only columns that come unchanged from its input."""
     down, stay = _split(conditions, lambda one: is_plain(one) and bool(refs(one)) and refs(one) <= set(mapping))
     moved = [_move(one, mapping) for one in down]
     return _keep(relation.with_inputs([_push(input, moved)]), stay)
@@ -86,7 +86,7 @@ def _move(rex: Rex, mapping: dict[int, int]) -> Rex:
 
 
 def _through_project(relation: Project, conditions: list[Rex]) -> Relation:
-    """Conditions are written over what the projection computes, unless that would be computed twice for much."""
+    """Move conditions below a projection, unless they read user functions or expressions whose value changes."""
     exprs = relation.exprs
 
     def goes(one: Rex) -> bool:
@@ -134,7 +134,7 @@ def _into_join(join: Join, conditions: list[Rex]) -> Relation:
 
 
 def _meets_key(condition: Rex, join: Join) -> bool:
-    """Whether a condition makes the key of a temporal table function equal to a column of the left."""
+    """Return True if a condition makes the key of a temporal table function equal to a column of the left."""
     if join.version_key is None or not isinstance(condition, Call) or condition.function != "=":
         return False
     width = len(join.left.columns)
@@ -144,7 +144,7 @@ def _meets_key(condition: Rex, join: Join) -> bool:
 
 
 def _side(condition: Rex, width: int) -> int | None:
-    """The only side whose columns a condition reads; None if it is both, or none, or cannot be moved."""
+    """Return the only side whose columns a condition reads, or None if it reads both or none, or cannot be moved."""
     used = refs(condition)
     if not used or not is_plain(condition):
         return None

@@ -1,4 +1,4 @@
-"""Recognises Top-N and deduplication: a filter on the rank that an OVER window gives."""
+"""Top-N and deduplication: a filter on the rank of an OVER window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 
 @dataclass
 class RankRange:
-    """Which ranks a condition keeps, and what else it says."""
+    """The range of ranks that a condition keeps, and its remaining parts."""
 
     first: int
     last: int | None
@@ -24,7 +24,7 @@ class RankRange:
 
 
 def recognise_rank(calc: Calc) -> Relation:
-    """A Calc above an OVER window that gives ranks, as Top-N or deduplication; any other as it is."""
+    """Return Top-N or a deduplication for a Calc above an OVER window with ranks. Return other Calcs unchanged."""
     over = calc.input
     if isinstance(over, TopN):
         return _without_rank(calc, over)
@@ -46,7 +46,7 @@ def recognise_rank(calc: Calc) -> Relation:
 
 
 def _without_rank(calc: Calc, top: TopN) -> Relation:
-    """Ranks that nobody reads need not be told: a row that moves to another rank has not changed."""
+    """Remove an unused rank column, so that a row that changes its rank needs no update."""
     rank = len(top.columns) - 1
     if not top.rank_column or any(rank in refs(rex) for rex in (*calc.exprs, *conjuncts(calc.condition))):
         return calc
@@ -111,7 +111,7 @@ def _comparisons(rex: Rex) -> list[Rex]:
 
 
 def _rank_bound(rex: Rex, column: int) -> tuple[str, int] | None:
-    """A comparison of the rank with a constant."""
+    """Return the operator and the number of a comparison of the rank with a constant, or None."""
     if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.args) != 2:
         return None
     one, other = map(_uncast, rex.args)
@@ -127,5 +127,5 @@ def _rank_bound(rex: Rex, column: int) -> tuple[str, int] | None:
 
 
 def _uncast(rex: Rex) -> Rex:
-    """A column or number behind a cast that leaves whole numbers as they are."""
+    """Return an expression without casts around it, which keep whole numbers."""
     return _uncast(rex.args[0]) if isinstance(rex, Call) and rex.function == "CAST" else rex

@@ -1,4 +1,4 @@
-"""Which columns make a row of a relation unique at any time, as far as the plan says so."""
+"""The columns that make a row of a relation unique at any time, as far as the plan tells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = frozenset[int]
 
 
 def unique_keys(relation: Relation) -> list[Key]:
-    """Sets of columns that make a row unique; none if nothing is known."""
+    """Return sets of columns that make a row unique. The list is empty if nothing is known."""
     match relation:
         case Scan():
             names = relation.names()
@@ -35,6 +35,6 @@ def unique_keys(relation: Relation) -> list[Key]:
 
 
 def _project_keys(keys: Sequence[Key], columns: Sequence[int | None]) -> list[Key]:
-    """The keys whose columns are all still there."""
+    """Return the keys whose columns all remain."""
     places = {column: place for place, column in enumerate(columns) if column is not None}
     return [frozenset(places[column] for column in key) for key in keys if key <= set(places)]

@@ -1,7 +1,7 @@
-"""Which columns make a row of a changelog unique at any moment, in the order in which its changes come.
+"""The columns that make a row of a changelog unique at any moment, in the order of its changes.
 
-The rules are those of Flink's planner (FlinkRelMdUpsertKeys): behind an exchange, only a key that contains the columns
-of the exchange counts, as changes of other keys may overtake each other.
+The rules are those of Flink's planner (FlinkRelMdUpsertKeys): after an exchange, only a key that contains the columns
+of the exchange counts, because changes of other keys may overtake each other.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TEXT = (t.CharType, t.VarCharType)
 
 
 def smallest_key(relation: Relation) -> tuple[int, ...] | None:
-    """The key with the fewest columns, of several the one with the first columns; None if there is none."""
+    """Return the key with the fewest columns, and among them the first columns, or None if there is no key."""
     found = [tuple(sorted(key)) for key in upsert_keys(relation)]
     return min(found, key=lambda key: (len(key), key), default=None)
 
 
 def upsert_keys(relation: Relation) -> list[Key]:
-    """Sets of columns, each of which is a key; none if nothing is known."""
+    """Return sets of columns, each of which is a key. The list is empty if nothing is known."""
     return list(dict.fromkeys(_keys(relation)))
 
 
@@ -89,7 +89,7 @@ def _of_source(relation: Scan | StreamScan) -> list[Key]:
 
 
 def _project_keys(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
-    """The keys whose columns are all still there, in every place where they are."""
+    """Return the keys whose columns all remain, in every place where they occur."""
     places: dict[int, list[int]] = {}
     for place, expr in enumerate(exprs):
         column = same_column(expr)
@@ -99,7 +99,10 @@ def _project_keys(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
 
 
 def same_column(expr: Rex) -> int | None:
-    """The column whose values an expression has, or makes into values that differ where they differ."""
+    """Return the column that an expression equals, or converts without making different values equal.
+
+    Return None otherwise.
+    """
     while isinstance(expr, Call) and expr.function == "CAST":
         expr, kind = expr.args[0], expr.type
         if isinstance(expr, Call) and expr.function == "CAST" and _goes_back(expr, kind):
@@ -110,13 +113,13 @@ def same_column(expr: Rex) -> int | None:
 
 
 def _goes_back(cast: Call, kind: t.DataType) -> bool:
-    """Whether a cast of this cast to a type gives the value from before both."""
+    """Return True if a second cast restores the value from before the first one."""
     before = cast.args[0].type
     return before.nullable() == kind.nullable() and _keeps_apart(before, cast.type)
 
 
 def _keeps_apart(one: t.DataType, other: t.DataType) -> bool:
-    """Whether a cast never makes two values equal."""
+    """Return True if a cast never makes two values equal."""
     if one.nullable() == other.nullable():
         return True
     if isinstance(one, _WHOLE) and isinstance(other, _WHOLE):
@@ -127,7 +130,7 @@ def _keeps_apart(one: t.DataType, other: t.DataType) -> bool:
 
 
 def _of_aggregate(relation: Aggregate) -> list[Key]:
-    """The keys of the groups; of a window, either bound is enough."""
+    """Return the keys of groups. For a window, either bound is enough."""
     every = range(len(relation.keys))
     windows = window_bounds(relation.input)
     roles = {} if windows is None else dict(windows.roles)
@@ -167,5 +170,5 @@ def _of_join(relation: Join) -> list[Key]:
 
 
 def _looks_up(relation: Join) -> bool:
-    """Whether rows ask an outside system, and stay where they are."""
+    """Return True if rows look up an external system, and are not partitioned."""
     return relation.temporal is not None and relation.left.columns[relation.temporal].time == PROCTIME

@@ -1,4 +1,4 @@
-"""What a table must be so that its rows at a time can be joined: versions of keys, of which none is left out."""
+"""The conditions on a versioned table of a temporal join: it has a key, and no version is left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.table.rules.unique_keys import unique_keys
 
 
 def version_time(join: Join, keys: JoinKeys) -> int:
-    """The column from whose time on a version is valid. What is no versioned table is refused as Flink does."""
+    """Return the column with the start of a version's validity. Refuse a table without versions, as Flink does."""
     table, names = join.right, ", ".join(join.right.names())
     if join.kind not in {"INNER", "LEFT"}:
         raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {join.kind} JOIN")
@@ -51,7 +51,7 @@ def version_time(join: Join, keys: JoinKeys) -> int:
 
 
 def with_every_version(table: Relation) -> Relation:
-    """A versioned table of which no version is lost because a later one comes in the same epoch."""
+    """Return a versioned table that keeps all versions, even if a later one comes in the same epoch."""
     return rewritten_plan(table, _every_version)
 
 
@@ -62,7 +62,7 @@ def _every_version(relation: Relation) -> Relation:
 
 
 def _check_unfiltered(table: Relation) -> None:
-    """Without some of its versions, a row would seem valid after it had been replaced."""
+    """Refuse a filtered table. Without some versions, a row would seem valid after it was replaced."""
     conditions: list[Rex] = []
     while isinstance(table, Calc | Project | Filter | Watermark):
         if isinstance(table, Calc | Filter) and table.condition is not None:

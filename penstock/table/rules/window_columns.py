@@ -1,4 +1,4 @@
-"""Which columns of a relation are the bounds of windows, so that operators above can wait for the windows to end."""
+"""The columns of a relation that are bounds of windows. Operators above can wait until the windows end."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ START, END, TIME = "start", "end", "time"
 
 @dataclass(frozen=True)
 class Windowed:
-    """The bounds among the columns of a relation: position and role."""
+    """The window bounds among the columns of a relation, with their positions and roles."""
 
     roles: tuple[tuple[int, str], ...]
     spec: tuple[str, int, int, int]
     """Kind, size, slide and offset."""
     processing_time: bool = False
     shifted: bool = False
-    """Whether bounds are times of the session's clock."""
+    """True if bounds are times on the clock of the session's zone."""
 
     def of(self, role: str) -> int | None:
-        """The position of a bound."""
+        """Return the position of a bound, or None."""
         return next((position for position, own in self.roles if own == role), None)
 
     def move(self, positions: dict[int, int]) -> Windowed | None:
-        """The same after columns have moved; None if no window can be told from what is left."""
+        """Return the bounds at the new positions of their columns, or None if no bound remains."""
         roles = tuple((positions[position], role) for position, role in self.roles if position in positions)
         return Windowed(roles, self.spec, self.processing_time, self.shifted) if roles else None
 
 
 def window_bounds(relation: Relation) -> Windowed | None:
-    """The window bounds among the columns of a relation."""
+    """Return the window bounds among the columns of a relation, or None."""
     match relation:
         case WindowTable():
             return _table(relation)
@@ -86,7 +86,10 @@ def _through(input: Relation, exprs: dict[int, object]) -> Windowed | None:
 
 
 def _join(relation: Join) -> Windowed | None:
-    """Of a window join, both sides have the same windows; of an outer one, only the side that is always there."""
+    """Return the bounds of a window join: both sides have the same windows.
+
+    Only an inner or LEFT join keeps the left ones.
+    """
     left, right = window_bounds(relation.left), window_bounds(relation.right)
     if left is None or right is None or left.spec != right.spec:
         return None
