@@ -27,7 +27,7 @@ def print_expression(node: Node) -> str:
     """The expression as SQL.
 
     >>> from penstock.table.sql.parse.statement_parser import parse_expression
-    >>> printed(parse_expression("upper(name) || 'x'").tree)
+    >>> print_expression(parse_expression("upper(name) || 'x'").tree)
     "UPPER(`name`) || 'x'"
     """
     return _PRINTERS[type(node)](node)
