@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.table.operators.aggregate.functions.fold import Part
-from penstock.table.operators.aggregate.local_aggregate import _aggregated, _of_single_rows
+from penstock.table.operators.aggregate.local_aggregate import _aggregate, _of_single_rows
 
 VALUES: list[tuple[pa.DataType, Any]] = [
     (pa.int8(), st.integers(-128, 127)),
@@ -27,6 +27,6 @@ def test_a_row_alone_is_what_arrow_makes_of_it(given: tuple[pa.DataType, list[An
     kind, values = given
     column, codes = pa.array(values, kind), pa.array(range(len(values)), pa.int32())
     parts = [Part(None, "count_all"), *(Part(column, name) for name in ("count", "sum", "min", "max", "list"))]
-    alone, grouped = _of_single_rows(codes, parts), _aggregated(codes, parts)
+    alone, grouped = _of_single_rows(codes, parts), _aggregate(codes, parts)
     assert alone.schema.types == grouped.schema.types
     assert alone.to_pydict() == grouped.to_pydict()

@@ -112,7 +112,7 @@ def test_a_row_more_in_time_costs_the_same_however_many_its_key_has(backend: Key
                 [near] = kept.near(["k"], now, now + number)
                 assert near is not None
                 near[-1][2] = True  # type: ignore[index]
-                kept.changed("k", near[-1:])
+                kept.store_changes("k", near[-1:])
             assert kept.expire(["k"], -1, 4_000) == []
             costs.append(work.done())
         most.append(max(costs))
