@@ -1,11 +1,11 @@
 """The names under which checkpoints know Penstock's classes. They stay when a class moves to another module.
 
-pickle writes a class as a module and a name. A class that is marked with `persisted` is written as
-`penstock.persisted:<its name>`, wherever it is defined; one that is marked with `persisted_in`, as part of a public
-module. Both marks set `__module__`, which is where pickle takes the name from, so that they cost nothing per object.
+pickle writes a class as a module and a name. A class marked with `persisted` is written as `penstock.persisted:<its
+name>`, wherever it is defined. A class marked with `persisted_in` is written as part of a public module. Both marks set
+`__module__`, from which pickle takes the name, so they cost nothing per object.
 
-Who moves a marked class changes its entry in `PLACES`. Who moves anything else adds an entry to `MOVED` or
-`MOVED_MODULES`. No entry is ever removed from these two, since checkpoints live longer than versions.
+Whoever moves a marked class changes its entry in `PLACES`. Other moves need an entry in `MOVED` or `MOVED_MODULES`. No
+entry is ever removed from these two, because checkpoints live longer than versions.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class Check:
 
 # --- from annotations to checks ---
 class _Names(dict[str, Any]):
-    """The names that annotations of a module use, with those that it imports for type checkers alone."""
+    """The names that annotations of a module use, with the names imported only for type checkers."""
 
     def __init__(self, defined: Any) -> None:
         """Prepare the names for `defined`, the class or function that has the annotations."""

@@ -11,7 +11,10 @@ from penstock.errors import MissingDependency
 
 
 def optional_library(module: str, need: str, extra: str) -> Any:
-    """Import a module. If it is missing, the error says what needs it, and which of Penstock's extras installs it."""
+    """Import a module.
+
+    If it is missing, raise an error that names `need` and the extra of Penstock that installs it.
+    """
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,7 +1,7 @@
 """Conversion of objects into bytes: pickled by reference where possible, by value where a class cannot be imported.
 
-Bytes that outlive the process, such as those of a checkpoint, are read with `loads`, which also finds classes that have
-been moved since (`penstock/persisted.py`). Bytes from another process of the same job are read with `pickle.loads`.
+`loads` reads bytes that outlive the process, such as those of a checkpoint, and also finds classes that have moved
+since (`penstock/persisted.py`). `pickle.loads` reads bytes from another process of the same job.
 """
 
 from __future__ import annotations

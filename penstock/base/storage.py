@@ -100,12 +100,12 @@ class Storage:
         return self._retry("write", name, lambda: self._write(self.path(name), pieces), 1 if once else ATTEMPTS)
 
     def open_new(self, name: str) -> BinaryIO:
-        """Open a file to write, in a folder that is made if need be; a file that has that name is replaced."""
+        """Open a file for writing. Its folder is created if necessary, and an existing file is replaced."""
         self._make_folder(name)
         return cast(BinaryIO, self._retry("write", name, lambda: self.fs.open(self.path(name), "wb")))
 
     def sync(self, file: Any) -> None:
-        """Push out what was written into an open file, as far as the file system allows."""
+        """Make the data written into an open file durable, as far as the file system allows."""
         file.flush()
         if self.local:
             os.fsync(file.fileno())
@@ -134,10 +134,10 @@ class Storage:
 
     # --- creating ---
     def create(self, name: str, data: bytes) -> None:
-        """Make a file that is whole or not there. If somebody else has made it, AlreadyThere is raised.
+        """Create a file that is either complete or absent. Raise AlreadyThere if another process has created it.
 
-        A file that holds the same bytes may be what an earlier try of this call made, whose answer was lost, and is
-        taken for that. Who must know for certain writes something that nobody else would.
+        A file with the same bytes may come from an earlier attempt of this call whose answer was lost, and
+        counts as created by it. A caller that must be certain writes unique bytes.
         """
         if not self.local and self.exists(name):
             raise self._exists(name)

@@ -32,8 +32,10 @@ from penstock.errors import MissingTimestamp, NotSerializable
 
 MATCHES, WAITING = "_pattern_matches", "_pattern_waiting"
 MANY = 10_000
-"""From so many partial matches, or events in them, of one key on, a warning is logged, and again whenever there are ten
-times as many."""
+"""Number of partial matches of one key, or of events in them, that causes a warning.
+
+The next warning comes at ten times as many.
+"""
 
 
 @dataclass
@@ -49,9 +51,9 @@ class PatternSpec:
 class PatternOperator(KeyedTimerOperator):
     """Finds a pattern in the events of each key.
 
-    Two tables hold its state: events that wait for the watermark, as a list of (time, event) of which the first has the
-    least time, and the partial matches. A key whose tables are empty costs nothing. Timers are set for limits of time
-    only; which keys have waiting events is known without them.
+    Two tables hold its state: the events that wait for the watermark, as a list of (time, event) with the earliest
+    event first, and the partial matches. A key whose tables are empty costs nothing. Timers serve only for limits
+    of time, because the operator knows the keys with waiting events without them.
     """
 
     def __init__(
@@ -342,7 +344,7 @@ class _MatchContext(PatternProcessFunction.Context):
         self._event_time = event_time
         self._time = 0
         self.stamp: int | None = None
-        """The timestamp of what is emitted."""
+        """Timestamp of the emitted results."""
 
     def at(self, time: int) -> _MatchContext:
         self._time = time

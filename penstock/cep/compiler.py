@@ -1,7 +1,7 @@
-"""From a pattern to its automaton, built from the last element to the first, each in front of what follows it.
+"""Compilation of a pattern into its automaton.
 
-Edges are tried in the order in which they are made here, and matches are emitted in an order that follows from it. Both
-are FlinkCEP's.
+It proceeds from the last element to the first and builds each in front of the next one. Edges are tried in the order of
+their creation here, which also decides the order of matches. Both orders are FlinkCEP's.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ def compiled(pattern: Pattern) -> Automaton:
 
 
 class _Compiler:
-    """Walks backwards through a pattern. `element` is where it is, `following` what was there before, `group` what the
-    element is inside of."""
+    """Walks backwards through a pattern.
+
+    `element` is the present element, `following` the one after it, `group` the group around it.
+    """
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern

@@ -1,4 +1,4 @@
-"""Conditions of a pattern's elements: what users write, and the trees that `where`, `or_` and `until` build of it."""
+"""Conditions of a pattern's elements: the classes for users, and the trees that `where`, `or_` and `until` build."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class DynamicPatternOperator(PatternOperator):
-    """Finds a pattern in input 0 until input 1, which goes to every subtask, brings another one.
+    """Finds a pattern in input 0 until input 1, which goes to every subtask, brings another pattern.
 
-    The text of the pattern is broadcast state. A pattern that makes no sense is refused with a line in the log, and the
-    one before stays: it comes from outside, and a job that fails because of it would fail again after each restart.
+    The text of the pattern is broadcast state. An invalid pattern is logged and ignored. It comes from outside, and
+    a job that failed because of it would fail again after each restart.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -46,7 +46,7 @@ class DynamicPatternOperator(PatternOperator):
         return (self.chunk, self._updates)
 
     def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
-        """Patterns are not held back, so that the last one is known before the first event."""
+        """Return no key for patterns. They are not held back, so that the last one is known before the first event."""
         return (self.key_selector, None)
 
     def _updates(self, chunk: Chunk) -> None:

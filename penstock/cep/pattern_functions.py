@@ -1,4 +1,4 @@
-"""The functions that get matches, and how those of `select` and `flat_select` become a PatternProcessFunction."""
+"""Functions that receive matches, and the conversion of `select` and `flat_select` functions into them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Reader:
             expected = token.text in signs or (expected and token.text == "(")
 
     def cut_off(self, words: tuple[str, ...], read: Callable[[Reader], T]) -> T | None:
-        """Read what follows the last of these words with a function of its own, and end the text before it."""
+        """Read the text from one of these words on with another function, and end the remaining text before it."""
         outside = [i for i, token in enumerate(self._tokens) if token.kind == "name" and token.text in words]
         starts = [i for i in outside if i > 0 and self._tokens[i - 1].text not in ("(", ".", "->", "=>", "->>")]
         if not starts or self._depth(starts[0]) != 0:

@@ -1,4 +1,4 @@
-"""A pattern under test: feed events, and see matches and what is under way. Neither Spark nor a stream is needed."""
+"""A pattern under test: feed events, and inspect matches and partial matches. Neither Spark nor a stream is needed."""
 
 from __future__ import annotations
 

@@ -69,7 +69,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Something about a field of all events that an element has so far; `start.value` is that of the last one."""
+    """An aggregate over a field of all events that an element has so far.
+
+    `start.value` is the value of the last event.
+    """
 
     function: str
     element: str

@@ -110,7 +110,7 @@ class IntegerTypeInfo(BasicTypeInfo):
 
 @dataclass(frozen=True, repr=False)
 class DoubleTypeInfo(BasicTypeInfo):
-    """A float; whatever converts to one without being text (int, Decimal, a NumPy number) is converted."""
+    """A float. Objects that convert to a float and are not text (int, Decimal, a NumPy number) are converted."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
         kinds = list(map(type, column))

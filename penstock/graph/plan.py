@@ -25,7 +25,7 @@ class Settings:
     chaining: bool = True
     batch: bool = False
     most: int | None = None
-    """Greatest parallelism that an operator may have, whatever the program says; None for no limit."""
+    """Greatest parallelism of an operator, even if the program sets more; None for no limit."""
 
 
 @dataclass

@@ -53,7 +53,7 @@ def _function_of(name: str, given: Any) -> Callable[[], Any]:
 
 
 class Gauge(Metric):
-    """A value asked for when it is read. Values of several subtasks mean nothing together, unless `combining` says."""
+    """A value that a function returns when it is read. `combining` is the way to combine values of several subtasks."""
 
     kind: ClassVar[str] = GAUGE
     combining: Mapping[str, str] = {"": "none"}
@@ -73,7 +73,7 @@ class Gauge(Metric):
 
 
 class Meter(Metric):
-    """Counts events, and knows how many there were per second over the last time span."""
+    """Counts events, and computes their rate per second over the last time span."""
 
     kind: ClassVar[str] = METER
 
@@ -220,7 +220,7 @@ class MetricGroup:
         return self._metric(name, Meter, lambda: Meter(time_span_in_seconds))
 
     def histogram(self, name: str, recent: int | None = None) -> Histogram:
-        """Quantiles of the values it is given; with `recent`, of about so many of the last ones."""
+        """Return the histogram of this name, for quantiles of all values, or with `recent` of roughly the last ones."""
         return self._metric(name, Histogram, lambda: Histogram(recent))
 
     def distribution(self, name: str) -> Distribution:
@@ -281,7 +281,7 @@ class MetricGroup:
 
 
 _NOTHING = object()
-"""Stands for what was never reported; None may have been."""
+"""A mark for readings that were never reported. None may be a reading."""
 _PLAIN = frozenset({int, float, str, bool, type(None), HistogramState})
 
 

@@ -21,10 +21,10 @@ __all__ = ["QUANTILES", "Histogram", "HistogramState"]
 QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p999": 0.999}
 ACCURACY = 0.01
 _MOST_BINS = 2048
-"""Values that differ by less than a factor of 10 to the 17th have bins of their own."""
+"""Greatest number of bins. Values that differ by less than a factor of 10 to the 17th have separate bins."""
 
 Bins = tuple[int, bytes]
-"""The key of the first bin, and the counts from there on as 64-bit floats."""
+"""The key of the first bin, and the counts from that bin on as 64-bit floats."""
 _NO_BINS: Bins = (0, b"")
 
 
@@ -44,13 +44,16 @@ class HistogramState(NamedTuple):
     negative: Bins = _NO_BINS
 
     def readings(self) -> dict[str, Any]:
-        """Count, extremes, mean, standard deviation and quantiles; only the count if there are no values."""
+        """Return count, extremes, mean, standard deviation and quantiles, or only the count if there are no values."""
         return dict(_readings(self))
 
 
 @lru_cache(maxsize=4096)
 def _readings(state: HistogramState) -> dict[str, Any]:
-    """Worked out once for each state: many look at the same one, and most do not change between two looks."""
+    """Return the readings of a state.
+
+    They are cached: many readers use the same state, and most states do not change.
+    """
     if not state.kept:
         return {"count": state.seen}
     spread = math.sqrt(state.squares / (state.kept - 1)) if state.kept > 1 else 0.0
@@ -101,7 +104,7 @@ def _merge_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
 
 
 def _add_bins(parts: list[Bins]) -> Bins | None:
-    """Bins with the counts of all of them; None if they are too many."""
+    """Return bins with the counts of all parts, or None if there are too many bins."""
     lists = [unpack_bins(part) for part in parts if part[1]]
     if not lists:
         return _NO_BINS
@@ -117,9 +120,9 @@ def _add_bins(parts: list[Bins]) -> Bins | None:
 
 
 class Histogram(Metric):
-    """Quantiles of the values it was given: of all, or of the `recent` ones.
+    """Quantiles of all values, or of the `recent` ones.
 
-    With `recent`, at least so many and at most twice as many of the last values count.
+    With `recent`, the histogram covers at least that many and at most twice as many of the last values.
     """
 
     kind: ClassVar[str] = HISTOGRAM

@@ -20,9 +20,12 @@ class Sample:
     kind: str
     """`counter`, `gauge`, `meter` or `histogram`."""
     values: Mapping[str, Any]
-    """A counter and a gauge have one value, under the empty name; that of a gauge may be a text. A meter has `count`
-    and `rate`. A histogram, which a distribution is too, has those that are known of `count`, `min`, `max`, `mean`,
-    `stddev`, `p50`, `p75`, `p95`, `p98`, `p99` and `p999`."""
+    """Values by name.
+
+    A counter and a gauge have one value, under the empty name; a gauge's value may be text. A meter has `count` and
+    `rate`. A histogram or distribution has the known ones of `count`, `min`, `max`, `mean`, `stddev`, `p50`, `p75`,
+    `p95`, `p98`, `p99` and `p999`.
+    """
     scope: tuple[str, ...]
     """The system scope in the format of `metrics.scope.*`, followed by the groups of users."""
     logical_scope: tuple[str, ...]

@@ -373,9 +373,9 @@ def simulate(
 ) -> Outcome:
     """Run a program to its end through the crashes that a seed decides.
 
-    `steps` says how many steps of each kind an uninterrupted run has (its own outcome tells); without it, or with no
-    crashes, nothing dies. `faults` is how likely each call of the storage goes wrong; if any may, the clock jumps, too,
-    and a driver that ends with an error is followed by another one.
+    `steps` has the number of steps of each kind in an uninterrupted run, which its outcome contains. Without it, or
+    with no crashes, nothing dies. `faults` is the likelihood of a fault for each call of the storage. If it is
+    above 0, the clock jumps too, and a driver that ends with an error is followed by another driver.
     """
     schedule = Schedule(seed)
     if faults:

@@ -55,7 +55,7 @@ def with_collector(function: Callable[..., Any], usual: int) -> Callable[..., An
 
 
 def required_parameters(function: Callable[..., Any]) -> int | None:
-    """Return the number of positional arguments that a function needs; None if it is unknown."""
+    """Return the number of positional arguments that a function needs, or None if it is unknown."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):

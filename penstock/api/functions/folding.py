@@ -34,9 +34,9 @@ class FoldAggregate(AggregateFunction):
 
 
 class RollingFold:
-    """A fold as the function of `map_with_state`: each element gives the accumulator so far.
+    """A fold as the function of `map_with_state`: each element returns the accumulator so far.
 
-    The function gets a copy of the accumulator, because what it returned before has been emitted.
+    The function receives a copy of the accumulator, because its former result has been emitted.
     """
 
     def __init__(self, aggregate: FoldAggregate) -> None:

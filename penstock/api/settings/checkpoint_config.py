@@ -32,8 +32,8 @@ ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 class CheckpointConfig(Settings):
     """The checkpoint settings of a job. Checkpointing is off until an interval is set.
 
-    The defaults are Flink's, but for incremental checkpoints, which are on: a checkpoint here is made of what changed
-    since the one before, so that they cost less than full ones and nothing else.
+    The defaults are Flink's, except that incremental checkpoints are on: a checkpoint consists of the changes since
+    the one before. Incremental checkpoints cost less than full ones and have no disadvantage.
 
     >>> CheckpointConfig().set_checkpoint_interval(1000).is_checkpointing_enabled()
     True
@@ -182,11 +182,11 @@ class CheckpointConfig(Settings):
         return self
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return what was set; it changes nothing, since an epoch needs no alignment."""
+        """Return the setting. It has no effect, because an epoch needs no alignment."""
         return self._unaligned
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Accept the setting of a Flink program; it changes nothing, since an epoch needs no alignment."""
+        """Accept the setting of a Flink program. It has no effect, because an epoch needs no alignment."""
         self._unaligned = bool(enabled)
         return self
 
@@ -195,20 +195,20 @@ class CheckpointConfig(Settings):
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Return what was set; it changes nothing, since an epoch needs no alignment."""
+        """Return the setting. It has no effect, because an epoch needs no alignment."""
         return self._force_unaligned
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Accept the setting of a Flink program; it changes nothing, since an epoch needs no alignment."""
+        """Accept the setting of a Flink program. It has no effect, because an epoch needs no alignment."""
         self._force_unaligned = bool(force_unaligned_checkpoints)
         return self
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return what was set; it changes nothing, since an epoch needs no alignment."""
+        """Return the setting. It has no effect, because an epoch needs no alignment."""
         return self._alignment_timeout
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Accept the setting of a Flink program; it changes nothing, since an epoch needs no alignment."""
+        """Accept the setting of a Flink program. It has no effect, because an epoch needs no alignment."""
         if to_millis(alignment_timeout) < 0:
             raise ValueError(f"alignment_timeout must not be negative, not {alignment_timeout!r}")
         self._alignment_timeout = alignment_timeout

@@ -15,7 +15,7 @@ HTTP_PORT, HTTPS_PORT = 9870, 9871
 
 
 class HadoopConfiguration:
-    """The settings in `core-site.xml` and `hdfs-site.xml`; none if there is no configuration."""
+    """The settings in `core-site.xml` and `hdfs-site.xml`. It is empty if there is no configuration."""
 
     def __init__(self) -> None:
         self.folder = _folder()
@@ -35,7 +35,7 @@ class HadoopConfiguration:
         return self._settings.get("hadoop.security.authentication", "simple").lower() == "kerberos"
 
     def defaults(self, settings: dict[str, str]) -> dict[str, str]:
-        """Return those of some settings that the configuration leaves open."""
+        """Return the given settings that the configuration does not set."""
         return {key: value for key, value in settings.items() if key not in self._settings}
 
     def addresses(self, scheme: str, authority: str) -> list[str]:

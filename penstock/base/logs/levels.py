@@ -23,7 +23,7 @@ _WORDS = {
     "CRITICAL": logging.CRITICAL,
     "OFF": OFF,
 }
-"""Python's names, and those of Log4j where they differ."""
+"""Numbers of levels by name: Python's names, and Log4j's where they differ."""
 _NAMES = {1: "ALL", 5: "TRACE", OFF: "OFF"}
 Levels = dict[str, str]
 """Levels by the names of loggers. An empty level means that the logger takes the level of the one above it."""

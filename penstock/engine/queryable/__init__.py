@@ -1,1 +1,1 @@
-"""Queryable state: requests and answers, how they travel, and what a slot answers."""
+"""Queryable state: requests and answers, their transport, and the answers of a slot."""

@@ -1,4 +1,4 @@
-"""Answers as JSON for people and for tools that know nothing of Python: what has a JSON form has it."""
+"""Answers as JSON for people and for tools that do not know Python. Values have their JSON form if there is one."""
 
 from __future__ import annotations
 

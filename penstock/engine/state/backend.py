@@ -49,7 +49,7 @@ _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
 
 
 class KeyedStateBackend:
-    """Keyed tables of one operator; `scope.key` is the key whose state is accessed, `now` the time used for expiry."""
+    """Keyed tables of one operator. `scope.key` is the key whose state is accessed, `now` the time used for expiry."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class KeyedStateBackend:
         layout: Layout = Layout.KEY,
         publish: Callable[[StateDescriptor, Table], None] | None = None,
     ) -> None:
-        """`publish` is told of every state that is queryable."""
+        """Create the backend. `publish` is called for every queryable state."""
         self.scope = KeyScope()
         self.layout = layout
         self._now = now
@@ -127,7 +127,7 @@ class KeyedStateBackend:
         table.descriptor = descriptor
 
     def end_epoch(self, tracking: bool) -> None:
-        """Remove some of what has expired, and tell the tables that the epoch is over."""
+        """Remove some expired values, and end the epoch in all tables."""
         for name, expiry in self._expiries.items():
             self.tables[name].sweep(expiry.take_sweep())
         for table in self.tables.values():

@@ -60,7 +60,7 @@ _PLACES = {"list": "its elements", "map": "its values", "aggregating": "the accu
 
 
 class _Refused(Exception):
-    """Why a change is not allowed. The state's name and its two schemas are added on the way out."""
+    """The reason why a change is not allowed. `migration` adds the state's name and its two schemas."""
 
 
 def migration(saved: Schema, declared: StateDescriptor) -> Conversion | None:
@@ -314,7 +314,10 @@ def _map_conversion(keys: Conversion | None, each: Conversion | None, where: str
 
 
 def _key_check(saved: Schema, info: TypeInformation, where: str) -> Conversion | None:
-    """Keys stay as they are, so that they are found again. Undeclared keys may be declared if they fit unchanged."""
+    """Return a check of a map's keys, or None.
+
+    Keys must stay unchanged; undeclared keys may be declared if they fit.
+    """
     declared = type_schema(info)
     if saved == declared or declared["type"] == PICKLED:
         return None
@@ -425,7 +428,7 @@ def _alternatives(annotation: str) -> set[str]:
 
 
 class _Repair:
-    """Looks through a value, however deep, and repairs in place the instances it meets of classes that changed."""
+    """Searches a value, however deep, and adapts in place the instances of changed classes."""
 
     def __init__(self, changed: _Changed) -> None:
         self._changed = changed

@@ -1,10 +1,10 @@
-"""Addresses as bytes, for a database that knows no objects: equal addresses have equal bytes, others different ones.
+"""Addresses as bytes, for a database that knows no objects. Equal addresses have equal bytes, others different ones.
 
-An address is first made canonical, so that equal addresses look the same: numbers of every type become ints if they are
-whole, named tuples and windows become tuples. Then it is marshalled, which is fast and tells types apart. Lists, which
-cannot be in an address, stand for values that marshal does not support; the first item says which.
+An address is first made canonical: numbers of every type become ints if they are whole, and named tuples and windows
+become tuples. It is then marshalled, which is fast and distinguishes types. Lists cannot be in an address, so they
+stand for values that marshal does not support; their first item names the kind.
 
-The bytes are valid only in this process: classes are numbered in the order in which they appear.
+The bytes are valid only in this process, because classes are numbered in the order of their appearance.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _of_decimal(key: decimal.Decimal) -> Any:
 
 
 def _of_row(key: Row) -> Any:
-    """Rows with names are equal whatever the order of their fields."""
+    """Return the row with its fields in the order of their names, because the order does not matter for equality."""
     names = key.get_field_names()
     ordered = None if names is None else sorted(names)
     return ["row", key.get_row_kind().value, ordered, *map(_canonical, key.get_fields_by_names(ordered or ()))]

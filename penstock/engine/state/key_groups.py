@@ -51,7 +51,7 @@ def _of_tuple(key: tuple[Any, ...]) -> int:
 
 
 def _of_row(key: Row) -> int:
-    """Rows with names are equal whatever the order of their fields."""
+    """Hash a row with its fields in the order of their names, because the order does not matter for equality."""
     names = key.get_field_names()
     return _of_parts(key if names is None else key.get_fields_by_names(sorted(names)), 11)
 
@@ -119,7 +119,7 @@ def stable_hash(key: Any) -> int:
 
 # --- many keys at once ---
 _PLAIN_HASH = (1 << 61) - 1
-"""Python's hash of a whole number nearer to 0 than this is the number; only that of -1 is -2."""
+"""Modulus of Python's hashes of numbers. Any integer nearer to 0 is its own hash, except for -1."""
 
 
 def hashes_of_numbers(numbers: Any) -> Any | None:

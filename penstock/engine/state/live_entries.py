@@ -1,4 +1,4 @@
-"""The entries of a table in a database; those in use are live objects, within the slot's memory budget for them."""
+"""Entries of a table in a database. Entries in use are live objects, within the slot's memory budget."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 ABSENT: Any = object()
 HEAVY = 16 << 10
-"""From this size of its pickle on, an entry is weighed by itself; the others by their mean."""
+"""Size of a pickle, in bytes, from which an entry is weighed separately. Smaller entries are weighed by their mean."""
 _SLOT = 100
-"""The bytes that an entry costs beside its key and value: its places in hash tables that are partly empty."""
+"""Memory of an entry besides its key and value, in bytes: its places in partly empty hash tables."""
 _FIRST_GUESS = 4.0
 _MOST_PARTS = 1000
 _MOST_FETCHED = 1024
@@ -33,18 +33,18 @@ class StoredTable(Protocol):
         """Yield all entries with their pickles."""
 
     def flush(self) -> None:
-        """Write what changed to the database."""
+        """Write the changes to the database."""
 
     def clear(self) -> None:
         """Forget every entry."""
 
 
 class Entries(MutableMapping[Any, Any]):
-    """A table's entries by address. An entry that is read becomes a live object; one that is set already is one.
+    """A table's entries by address. Entries that are read or set become live objects.
 
-    Live objects have two generations. An object that is read or set is young; when the young objects of all tables fill
-    half of the room, the old ones are dropped and the young ones become old. Changes are written before that, so that
-    dropping loses nothing. A reader may change the object that it got and then report the change, as long as it has not
+    Live objects have two generations. Objects that are read or set are young. When the young objects of all tables
+    fill half of the room, the old objects are dropped and the young ones become old. Changes are written before
+    that, so dropping loses nothing. A reader may change an object and then report the change, as long as it has not
     read half a room of other objects in between.
     """
 
@@ -65,7 +65,7 @@ class Entries(MutableMapping[Any, Any]):
         self.get = self._getter()  # type: ignore[method-assign]
 
     def _getter(self) -> Callable[..., Any]:
-        """`get` as a closure: it runs for every record, and costs half of what a method would."""
+        """Return `get` as a closure. It runs for every record and costs half as much as a method."""
         live, fetch = self._young.get, self._fetch
 
         def get(address: Any, default: Any = None) -> Any:
@@ -75,7 +75,7 @@ class Entries(MutableMapping[Any, Any]):
         return get
 
     def _fetch(self, address: Any, default: Any) -> Any:
-        """Make an entry young. Room is made first, so that this entry is not the one to be dropped."""
+        """Make an entry young. Room is made first, so that this entry is not dropped at once."""
         room = self._room
         room.left -= self.scale.mean
         if room.left < 0:
@@ -151,7 +151,7 @@ class Entries(MutableMapping[Any, Any]):
         }
 
     def discard(self, address: Any) -> bool:
-        """Remove an entry; whether there was one."""
+        """Remove an entry. Return True if there was one."""
         self.heavy.pop(address, None)
         was_young = self._young.pop(address, ABSENT) is not ABSENT
         if self._old.pop(address, ABSENT) is ABSENT and not was_young and self.read_stored(address) is None:
@@ -173,13 +173,13 @@ class Entries(MutableMapping[Any, Any]):
             self.scale.weigh(footprint(address, value), len(pickled), light / len(piece))
 
     def age(self) -> None:
-        """Let go of the old objects, whose changes must have been written before."""
+        """Drop the old objects. Their changes must have been written before."""
         self._old = self._young.copy()
         self._young.clear()
         self._heavy_old, self.heavy = self.heavy, {}
 
     def forget(self) -> None:
-        """Let go of all objects, and of the record of what was removed."""
+        """Drop all objects and the record of removed addresses."""
         self._young.clear()
         self._old.clear()
         self.gone.clear()
@@ -187,7 +187,7 @@ class Entries(MutableMapping[Any, Any]):
         self._heavy_old.clear()
 
     def weight(self) -> float:
-        """About how many bytes the young objects take."""
+        """Return the approximate memory of the young objects, in bytes."""
         return len(self._young) * self.scale.mean + sum(self.heavy.values()) * self.scale.ratio
 
     def __getitem__(self, address: Any) -> Any:
@@ -224,9 +224,10 @@ class Entries(MutableMapping[Any, Any]):
 
 
 class Room:
-    """The memory that a slot has for the live objects of its tables.
+    """The memory of a slot for the live objects of its tables.
 
-    Each read reduces what is left by the mean weight of an entry. When nothing is left, `review` adds up what is used.
+    Each read reduces the remaining memory by the mean weight of an entry. When nothing remains, `review` adds up
+    the memory in use.
     """
 
     def __init__(self, most: int) -> None:
@@ -235,7 +236,7 @@ class Room:
         self.tables: list[StoredTable] = []
 
     def review(self) -> None:
-        """See how much memory is left, and let the objects age if there is none."""
+        """Compute the remaining memory, and let the objects age if there is none."""
         used = sum(table.entries.weight() for table in self.tables)
         if used > self._half:
             for table in self.tables:
@@ -252,11 +253,11 @@ class Scale:
 
     def __init__(self) -> None:
         self.ratio = _FIRST_GUESS
-        """Bytes in memory for each byte of a pickle: little over 1 for text, 4 to 12 for most others."""
+        """Bytes in memory for each byte of a pickle: a little over 1 for text, 4 to 12 for most other values."""
         self.mean = 2.0 * _SLOT
 
     def weigh(self, live: int, pickled: int, mean_pickled: float) -> None:
-        """Learn from the two sizes of an entry that is not heavy, and the mean size of the pickles beside it."""
+        """Adjust the estimate by an entry's two sizes and by the mean size of the pickles beside it."""
         self.ratio += (live / pickled - self.ratio) / 8
         self.mean = _SLOT + mean_pickled * self.ratio
 

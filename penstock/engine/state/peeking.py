@@ -27,7 +27,7 @@ Peek = Callable[[Any, int], Any]
 def peek_of(descriptor: StateDescriptor) -> Peek:
     """Return a function that shows entries as the state's own `value`, `get` or `items` would, without expired parts.
 
-    What it returns may be, or hold, live objects of the job: it must be copied before anything else happens.
+    The result may be, or contain, live objects of the job. The caller must copy it before anything else happens.
     """
     config = ttl_of(descriptor)
     shown = _reader_of(descriptor)

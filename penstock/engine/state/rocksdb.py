@@ -49,7 +49,7 @@ from penstock.errors import ConfigurationError, NotSerializable
 
 DEFAULT_MEMORY = 256 << 20
 _FOR_DATABASE, _FOR_OBJECTS = 0.25, 0.6
-"""Shares of a slot's memory. The rest covers what is not counted: compaction, and holes between objects."""
+"""Shares of a slot's memory. The rest is for memory that is not counted: compaction, and holes between objects."""
 _PAGE_BYTES = 4 << 20
 _SPILL_LEAST = 64 << 20
 _MOST_TABLES = (1 << 16) - 1
@@ -64,14 +64,16 @@ class RocksOptions:
     """Settings for RocksDB in the slots of a job."""
 
     directories: tuple[str, ...] = ()
-    """Local directories, of which a slot uses one; without any, the system's temporary directory."""
+    """Local directories, of which a slot uses one. Without any, it uses the system's temporary directory."""
     memory_bytes: int | None = None
-    """About how much a slot may use beside its program: a quarter for RocksDB, most for live objects. None is 256
-    MB."""
+    """Approximate memory of a slot besides its program, in bytes.
+
+    None means 256 MB. RocksDB gets a quarter of it, live objects get most of the rest.
+    """
     predefined: str = "DEFAULT"
     """The name of one of PyFlink's PredefinedOptions."""
     options_factory: str | None = None
-    """The import path of a class whose `configure(options)` has the last word on rocksdict's Options."""
+    """Import path of a class whose `configure(options)` may change rocksdict's Options at the end."""
 
     def __post_init__(self) -> None:
         if self.predefined not in _PREDEFINED:
@@ -109,8 +111,10 @@ class RocksTables:
         return figures(self._database, wanted)
 
     def close(self) -> None:
-        """Remove the database, as also happens when the slot is garbage-collected. A reader that is still active may
-        get an error."""
+        """Remove the database.
+
+        This also happens when the slot is garbage-collected. Active readers may get an error.
+        """
         with suppress(Exception):
             self._database.close()
         self._release()
@@ -162,7 +166,7 @@ class RocksTable(Table):
         self._room.review()
 
     def flush(self, tracked: bool = True) -> None:
-        """Write what changed to the database and, if tracked, for the next checkpoint. Objects stay alive."""
+        """Write the changes to the database and, if tracked, for the next checkpoint. Objects stay alive."""
         changed, entries = self.changed, self.entries
         changed.update(entries.gone)
         if changed:
@@ -228,7 +232,7 @@ class RocksTable(Table):
         self.entries.forget()
 
     def clear(self) -> None:
-        """Forget every entry. BATCH mode does so for every key, mostly before anything was written."""
+        """Forget every entry. BATCH mode does this for every key, mostly before anything was written."""
         if self._spill:
             self._write((), self.addresses(), tracked=True)
         self.entries.forget()
@@ -255,7 +259,7 @@ class RocksTable(Table):
         return cursor
 
     def _write(self, pairs: Iterable[tuple[Any, Any]], gone: Iterable[Any], tracked: bool) -> None:
-        """Put entries and remove others, piece by piece, so that a large change needs little memory."""
+        """Write entries and remove others, piece by piece, so that a large change needs little memory."""
         for piece in _pieces(self._pickle_entries(pairs)):
             batch, prefix = WriteBatch(raw_mode=True), self._prefix
             # In order, RocksDB finds the place of each key beside that of the one before.
@@ -286,8 +290,10 @@ class RocksTable(Table):
             yield address, value, pickled
 
     def _keep(self, entries: list[Entry], gone: list[Any]) -> None:
-        """Remember changes for the next checkpoint; once they outgrow the state, it will hold the whole state
-        instead."""
+        """Store changes for the next checkpoint.
+
+        If they outgrow the state, the checkpoint will hold the whole state instead.
+        """
         self._spill.append(entries, gone)
         if self._spill.size > max(_SPILL_LEAST, 2 * (self._database.property_int_value(_LIVE_BYTES) or 0)):
             self._spill.thin()
@@ -304,7 +310,7 @@ def _entries(cursor: RdictIter) -> Iterator[Entry]:
 
 
 def _pieces(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Entries in lists that are neither long nor large."""
+    """Yield the entries in lists that are neither long nor large."""
     piece, size = list[Entry](), 0
     for entry in entries:
         piece.append(entry)
@@ -332,14 +338,15 @@ _PREDEFINED: dict[str, dict[str, Any]] = {
     },
     "FLASH_SSD_OPTIMIZED": _DISK,
 }
-"""Flink's settings, without the sizes of buffers and caches, which follow from the slot's memory."""
+"""Flink's settings for kinds of disks, without the sizes of buffers and caches, which follow from the slot's memory."""
 
 
 def _database_options(options: RocksOptions, memory: int) -> Options:
-    """Buffers share the memory with the block cache; a bloom filter makes it cheap to find that a key is new.
+    """Return the options of the database.
 
-    Filters and indexes are in the cache too, so that they are bounded, and partitioned: whole, those of a file can be
-    larger than a shard of the cache, and would then be read for every key.
+    Buffers share the memory with the block cache. A bloom filter makes it cheap to find that a key is new. Filters
+    and indexes are in the cache too, so that their size is bounded, and they are partitioned. Otherwise those of
+    one file could be larger than a shard of the cache, and would be read again for every key.
     """
     cache = Cache(max(memory, _MEGABYTE))
     blocks = BlockBasedOptions()

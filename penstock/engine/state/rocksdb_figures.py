@@ -1,4 +1,4 @@
-"""RocksDB's own figures: those that Flink shows, under its names."""
+"""RocksDB's own figures that Flink shows, under Flink's names."""
 
 from __future__ import annotations
 

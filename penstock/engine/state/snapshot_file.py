@@ -24,22 +24,22 @@ from penstock.errors import CorruptSnapshot, StorageError
 
 MAGIC = b"PENSTOCK"
 OWN = "_own"
-"""The name of the section with what the runtime keeps for a subtask."""
+"""Name of the section with the state that the runtime keeps for a subtask."""
 
 
 class Kind(Enum):
     """Kind of a section. It decides how the section is distributed to the subtasks of a restored operator."""
 
     KEYED = "keyed"
-    """A table of keyed state: by key group."""
+    """A table of keyed state, distributed by key group."""
     TIMERS = "timers"
-    """A table of timers: by key group."""
+    """A table of timers, distributed by key group."""
     LIST = "list"
-    """Operator list state: split evenly."""
+    """Operator list state, split evenly."""
     UNION = "union"
-    """Operator union list state: everyone gets all."""
+    """Operator union list state. Every subtask gets all items."""
     BROADCAST = "broadcast"
-    """A broadcast map: everyone gets a copy."""
+    """A broadcast map. Every subtask gets a copy."""
     OWN = "own"
     """State that the runtime keeps for a subtask: positions, watermarks, pending commits."""
 
@@ -51,7 +51,7 @@ class Name(NamedTuple):
     kind: Kind
     name: str
     scope: str = ""
-    """'' for state of a key, 'window' for state of a key and a window."""
+    """Empty for state of a key, 'window' for state of a key and a window."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class State:
 
 @dataclass(frozen=True)
 class FileRef:
-    """A file of a checkpoint, or its whole content if that is small."""
+    """A reference to a file of a checkpoint, or its whole content if that is small."""
 
     url: str
     size: int
@@ -108,7 +108,7 @@ class Shape(NamedTuple):
 
 @dataclass
 class Restore:
-    """Everything a slot needs to restore the state of a checkpoint."""
+    """All data that a slot needs to restore the state of a checkpoint."""
 
     checkpoint: int
     shapes: dict[str, Shape]
@@ -122,13 +122,13 @@ class Restore:
 
 # --- writing ---
 Copying = Callable[[str, Iterable[bytes]], Iterable[bytes]]
-"""Gets the URL and the pieces of a file, and passes the pieces on."""
+"""Function that receives the URL and the pieces of a file, and passes the pieces on."""
 
 
 def write_file(
     url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
 ) -> FileRef:
-    """Write a slot's states as one file, or keep them inline if they are small. `copying` sees all bytes."""
+    """Write a slot's states as one file, or keep them inline if they are small. `copying` receives all bytes."""
     # States that are produced while they are written can be written only once.
     again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
     attempts = ATTEMPTS if again else 1
@@ -161,7 +161,7 @@ def _then(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Pieces:
-    """Yields the bytes of a file piece by piece; knows the index once all have been read."""
+    """Yields the bytes of a file piece by piece. The index is known once all of them have been read."""
 
     def __init__(self, states: Iterable[State], compress: bool) -> None:
         self._states = states
@@ -199,7 +199,7 @@ def checksum(data: bytes) -> str:
 
 # --- reading ---
 class SnapshotFile:
-    """A file of a checkpoint, open for reading. Every part is checked against its checksum when it is read."""
+    """An open file of a checkpoint. Every part is checked against its checksum when it is read."""
 
     def __init__(self, ref: FileRef) -> None:
         self._ref = ref

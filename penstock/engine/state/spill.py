@@ -1,4 +1,4 @@
-"""Changes kept on disk until a complete checkpoint holds them, so that memory does not grow with what changes."""
+"""Changes that stay on disk until a complete checkpoint holds them, so that they need no memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _FRAME = 8
 
 
 class Spill:
-    """The changes of one table as pages, in order: a file for each checkpoint that is not known to be complete.
+    """The changes of one table as ordered pages, in a file for each checkpoint that is not known to be complete.
 
-    An entry that changes in every epoch is stored once for every epoch. When that has become more than the table
-    itself, `thin` drops the entries and keeps only the deletions; the next checkpoint must then hold the whole table.
+    An entry that changes in every epoch is stored once for every epoch. When the changes are larger than the table
+    itself, `thin` drops the entries and keeps only the deletions. The next checkpoint must then hold the whole
+    table.
     """
 
     def __init__(self, stem: str) -> None:
@@ -34,7 +35,7 @@ class Spill:
 
     @property
     def size(self) -> int:
-        """The bytes of all pages with entries."""
+        """Size of all pages with entries, in bytes."""
         return sum(self._sizes.values())
 
     @property
@@ -56,7 +57,7 @@ class Spill:
             self._sizes[self._file.name] = self._sizes.get(self._file.name, 0) + len(made)
 
     def seal(self, checkpoint: int) -> None:
-        """Note that what was added so far belongs to this checkpoint."""
+        """Assign the changes added so far to this checkpoint."""
         if self._thinning:
             self._thinning, self._thinned_until = False, checkpoint
         if self._file is not None:
@@ -65,7 +66,7 @@ class Spill:
             self._file = None
 
     def confirm(self, checkpoint: int) -> None:
-        """Forget this checkpoint and those before it: they are complete."""
+        """Forget this checkpoint and those before it, because they are complete."""
         for number in [number for number in self._sealed if number <= checkpoint]:
             for path in self._sealed.pop(number):
                 self._remove(path)
@@ -73,7 +74,7 @@ class Spill:
             self._thinned_until = None
 
     def reset(self) -> None:
-        """Forget what was added for the next checkpoint."""
+        """Forget the changes added for the next checkpoint."""
         self._thinning = False
         if self._file is not None:
             self._file.close()
@@ -117,7 +118,7 @@ def _read(file: BinaryIO) -> Iterator[Page]:
 
 
 def _keep_gone(path: str) -> None:
-    """Replace the file by a new one; a reader that has the old one open continues to read that."""
+    """Replace the file by one with deletions only. Readers that have the old file open continue with it."""
     thinner = f"{path}.thinner"
     with open(path, "rb") as old, open(thinner, "wb") as new:
         for made in _read(old):

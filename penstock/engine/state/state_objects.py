@@ -55,7 +55,7 @@ class HeapValueState(ValueState[Any]):
 
 
 class HeapListState(ListState[Any]):
-    """A list per key. `get` returns a copy, so that changes must go through the state, which then knows of them."""
+    """A list per key. `get` returns a copy, because the state must know of all changes."""
 
     __slots__ = ("_scope", "_table")
 
@@ -199,7 +199,7 @@ class HeapAggregatingState(AggregatingState[Any, Any]):
 
 
 class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
-    """A broadcast map as the non-broadcast side sees it."""
+    """A broadcast map for the side that is not broadcast."""
 
     __slots__ = ("_table",)
 
@@ -234,7 +234,7 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
 
 
 class HeapBroadcastState(HeapReadOnlyBroadcastState, BroadcastState[Any, Any]):
-    """A broadcast map as the broadcast side sees it."""
+    """A broadcast map for the broadcast side."""
 
     __slots__ = ()
 

@@ -46,10 +46,10 @@ _KINDS: dict[type[StateDescriptor], str] = {
 
 
 def schema_of(descriptor: StateDescriptor) -> Schema:
-    """Describe what a state holds, as JSON. Descriptors that declare the same give the same, in every Python.
+    """Describe the content of a state as JSON. Equal declarations give equal descriptions, in every Python version.
 
-    The result has `kind`, `value` (for maps also `key`), `ttl`, and under `classes` each dataclass and enum that the
-    types mention, by the name under which pickle finds it.
+    The result has `kind`, `value` (for maps also `key`) and `ttl`. Under `classes` it has each dataclass and enum
+    that the types mention, by the name under which pickle finds it.
     """
     declared = types_of(descriptor)
     return {

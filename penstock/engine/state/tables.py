@@ -1,6 +1,6 @@
-"""A table maps the address of a state to its value, and knows what changed since the last complete checkpoint.
+"""Tables, which map the address of a state to its value and know the changes since the last complete checkpoint.
 
-The address is the key, or holds it: (key, namespace) for a state that lives in namespaces such as windows, and
+The address is the key, or contains it: (key, namespace) for a state that lives in namespaces such as windows, and
 (time, key, namespace) for a timer.
 """
 
@@ -19,11 +19,11 @@ from penstock.errors import KeyedStateRequired
 
 PAGE_ENTRIES = 4096
 Page = bytes
-"""A pickled (addresses, their values, addresses that are gone). Pages are applied in order: a later one wins."""
+"""A pickled triple: addresses, their values, and removed addresses. Pages are applied in order, so a later one wins."""
 
 
 class KeyScope:
-    """The key whose state can be accessed. The operator sets it for each record, and removes it in between.
+    """The key whose state can be accessed. The operator sets it for each record, and removes it between records.
 
     Without a current key there is no attribute `key`, so that access raises an error and never shows the state of
     another key.
@@ -83,7 +83,7 @@ class Table:
         self.name = name
         self.layout = layout
         self.descriptor: StateDescriptor | None = None
-        """None for restored state that no function has asked for yet."""
+        """Descriptor of the state; None for restored state that no function has requested yet."""
         self.schema: dict[str, Any] | None = None
         """Description of the values in restored metadata; None for state that was never restored."""
         self.entries: dict[Any, Any] = {}
@@ -102,7 +102,7 @@ class Table:
         self.changed.add(address)
 
     def remove(self, address: Hashable) -> None:
-        """Drop an entry; it counts as a change only if there was one."""
+        """Drop an entry. Only an existing entry counts as a change."""
         if address in self.entries:
             del self.entries[address]
             self.changed.add(address)
@@ -157,7 +157,7 @@ class Table:
 
     # --- checkpoints ---
     def mark(self, checkpoint: int) -> None:
-        """Note that what changed so far belongs to this checkpoint."""
+        """Assign the changes so far to this checkpoint."""
         self._unconfirmed[checkpoint] = set(self.changed)
         self.changed.clear()
 
@@ -167,7 +167,7 @@ class Table:
             del self._unconfirmed[number]
 
     def changes(self) -> Iterable[Page]:
-        """Everything that no complete checkpoint holds yet."""
+        """Return the changes that no complete checkpoint holds yet."""
         entries, addresses = self.entries, set[Any]().union(*self._unconfirmed.values())
         gone = [address for address in addresses if address not in entries]
         kept = ((address, entries[address]) for address in addresses if address in entries)
@@ -193,7 +193,7 @@ class Table:
             self.entries.pop(address, None)
 
     def convert(self, function: Callable[[Any], Any]) -> None:
-        """Put every value through a function, as a changed type asks for."""
+        """Replace every value by the result of a function, because its type changed."""
         for address in self.addresses():
             self.put(address, function(self.entries[address]))
 
@@ -203,7 +203,7 @@ class Table:
 
 
 def pages(entries: Iterable[tuple[Any, Any]]) -> Iterator[Page]:
-    """Entries piece by piece, each serialised when it is asked for."""
+    """Yield pages of entries. Each page is serialised when it is requested."""
     feed = iter(entries)
     while piece := list(islice(feed, PAGE_ENTRIES)):
         yield pack_page(piece)
@@ -229,7 +229,7 @@ class Tables(Protocol):
         """Return those of a database's own figures that are wanted, by the names of its metrics."""
 
     def close(self) -> None:
-        """Release what the tables hold outside this process's memory."""
+        """Release the resources of the tables outside this process's memory."""
 
 
 class HeapTables:

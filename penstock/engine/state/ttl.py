@@ -1,6 +1,6 @@
-"""State that expires: decorators over any state that keep a time beside each value, element or map entry.
+"""State that expires: wrappers of states that store a time beside each value, element or map entry.
 
-Time is processing time, as the epoch's command gave it. A stamped value is (value, time of its last use).
+Time is processing time, as given by the epoch's command. A stamped value is (value, time of its last use).
 """
 
 from __future__ import annotations
