@@ -30,7 +30,7 @@ def lazy_names(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         with named_missing(*needs) if needs is not None else nullcontext():
             value = getattr(import_module(origins[name], module), name)
-        setattr(sys.modules[module], name, value)  # the next access does not come here
+        setattr(sys.modules[module], name, value)  # the next access finds the name in the module
         return value
 
     def list_names() -> list[str]:

@@ -53,7 +53,7 @@ class Storage:
     """A folder on some file system. Names are relative to it, with '/' between parts; '' is the folder itself."""
 
     def __init__(self, url: str) -> None:
-        # What another process has written counts at once, so that no listing is remembered.
+        # No listing is cached, because files of other processes must be visible at once.
         options = {"use_listings_cache": False} if url.partition("://")[0] in _OBJECT_STORES else {}
         try:
             self.fs, root = file_system(url) if is_hdfs(url) else fsspec.core.url_to_fs(url, **options)
@@ -200,7 +200,7 @@ class Storage:
         try:
             os.link(source, path)
         except FileExistsError:
-            if not os.path.samefile(source, path):  # otherwise a try that seemed to fail has done it
+            if not os.path.samefile(source, path):  # otherwise an attempt that seemed to fail has succeeded
                 raise self._exists(name) from None
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
@@ -212,8 +212,8 @@ class Storage:
     def _move(self, draft: str, name: str) -> None:
         if not self.fs.exists(self.path(name)):
             self._move_blindly(draft, name)
-        elif self.fs.exists(self.path(draft)):  # otherwise a try that seemed to fail has done it
-            self._compare(name, self.fs.cat_file(self.path(draft)))  # or a part of it, where files are copied
+        elif self.fs.exists(self.path(draft)):  # otherwise an attempt that seemed to fail has succeeded
+            self._compare(name, self.fs.cat_file(self.path(draft)))  # or has copied a part of the file
 
     def _move_blindly(self, draft: str, name: str) -> None:
         source = self.path(draft)
@@ -237,7 +237,7 @@ class Storage:
             try:
                 self._rename_now(source, target)
             except FileNotFoundError:
-                if self.fs.exists(source) or not self.fs.exists(target):  # otherwise an earlier try has done it
+                if self.fs.exists(source) or not self.fs.exists(target):  # otherwise an earlier attempt has succeeded
                     raise
 
         self._retry("rename", name, move, missing=True)
@@ -248,7 +248,7 @@ class Storage:
         elif self._renames_by_order:
             self.fs.mv(source, target, overwrite=overwrite)
         elif self._stores_objects or PATTERN.search(source + target):
-            # fsspec takes the names in `mv` for patterns, but not in these.
+            # fsspec treats names in `mv` as patterns, but not names in these calls.
             self.fs.cp_file(source, target)
             self.fs.rm_file(source)
         else:
@@ -334,7 +334,7 @@ class Storage:
 
     def _below(self, folder: str) -> dict[str, int | None]:
         """Return the paths and sizes of all files below a folder."""
-        # fsspec's own `find` leaves out folders that it cannot list, and does not tell.
+        # fsspec's own `find` silently leaves out folders that it cannot list.
         own = type(self.fs).find is not AbstractFileSystem.find
         found = self.fs.find(folder, detail=True).values() if own else self._walk(folder)
         return {info["name"]: info.get("size") for info in found if info["type"] != "directory"}
@@ -361,7 +361,7 @@ class Storage:
     def delete_empty_folder(self, name: str) -> None:
         """Remove a folder if it is empty. Object stores have no folders, so nothing is done there."""
         if not self._stores_objects:
-            # OSError: it holds something, or is gone. NotImplementedError: there are no folders here.
+            # OSError: the folder is not empty, or is gone. NotImplementedError: this file system has no folders.
             with suppress(OSError, NotImplementedError):
                 self.fs.rmdir(self.path(name))
 

@@ -121,7 +121,7 @@ class _Compiler:
         state, condition = self._own_state(), self._take_condition(self.element)
         stop = self._stop(condition, self.element.get_name())
         if sink.kind is StateKind.FINAL:
-            state.ignore(sink, Not(condition))  # the event that shows it is not taken, and ends the match
+            state.ignore(sink, Not(condition))  # the event after the absence is not taken, and ends the match
         else:
             state.proceed(sink, Not(condition))
         state.proceed(stop, condition)

@@ -103,7 +103,7 @@ class Leaf:
 
     @property
     def simple(self) -> bool:
-        """Whether it depends on the event alone."""
+        """True if the condition depends on the event alone."""
         return isinstance(self.condition, SimpleCondition)
 
 
@@ -164,7 +164,7 @@ def _takes_context(function: Callable[..., bool], element: str) -> bool:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return False  # a builtin that does not tell; it is a function of the event
+        return False  # a builtin without a signature; it is a function of the event
     for count in (1, 2):
         try:
             signature.bind(*[None] * count)

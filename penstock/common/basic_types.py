@@ -150,7 +150,7 @@ def _java_float(number: float, shortest: str) -> str:
         return "-0.0" if math.copysign(1.0, number) < 0 else "0.0"
     sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     text = "".join(map(str, digits))
-    point = len(text) + int(exponent)  # how many digits stand before the decimal point
+    point = len(text) + int(exponent)  # number of digits before the decimal point
     if 1e-3 <= abs(number) < 1e7:
         text = text.zfill(len(text) + 1 - point) if point <= 0 else text.ljust(point, "0")
         point = max(point, 1)

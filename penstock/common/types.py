@@ -134,7 +134,7 @@ class Row:
         self._values = tuple(values)
 
     def __getattr__(self, name: str) -> Any:
-        # Reached for field names, and for a slot that is not filled yet (while a copy is being made).
+        # Called for field names, and for slots that are not filled yet, as while a copy is made.
         if name in Row.__slots__ or self._names is None or name not in self._names:
             raise AttributeError(f"no field {name!r}")
         return self._values[self._names.index(name)]
@@ -231,7 +231,7 @@ def rows_to_columns(rows: Sequence[Any]) -> PackedRows | None:
         columns = list(zip(*map(_values_of, rows), strict=True))
     except ValueError:
         return None
-    if not columns:  # no rows, or rows without fields: columns could not tell how many
+    if not columns:  # no rows, or rows without fields, whose number columns could not show
         return None
     kinds = list(map(_kind_of, rows))
     return names, None if kinds.count(_INSERT) == count else bytes(map(_code_of, kinds)), columns

@@ -61,7 +61,7 @@ def _readings(state: HistogramState) -> dict[str, Any]:
     # A bin may reach beyond the values that are in it.
     within = [min(max(value, state.min), state.max) for value in found]
     moments = {"count": state.seen, "min": state.min, "max": state.max, "mean": state.mean}
-    # Squares of very large numbers are beyond what a float can hold.
+    # Squares of very large numbers are too large for a float.
     known = {"stddev": spread} if math.isfinite(spread) else {}
     return moments | known | dict(zip(QUANTILES, within, strict=True))
 

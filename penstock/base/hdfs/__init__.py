@@ -35,7 +35,7 @@ def _client(scheme: str, authority: str) -> AbstractFileSystem:
         try:
             from penstock.base.hdfs.native import NativeHdfs
         except ImportError:
-            # A mount table that joins several file systems is known to the native client alone.
+            # A mount table that joins several file systems is known only to the native client.
             if scheme == "viewfs":
                 raise ImportError("viewfs:// needs hdfs-native: pip install 'penstock[hdfs]'") from None
         else:

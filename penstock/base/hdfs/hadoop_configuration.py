@@ -69,7 +69,7 @@ class HadoopConfiguration:
 
 def _url(https: bool, address: str, authority: str) -> str:
     host, _, port = address.partition(":")
-    if host in ("", "0.0.0.0"):  # the address that a name node binds to says nothing of the way to it
+    if host in ("", "0.0.0.0"):  # a name node can listen on all addresses; this is not its own address
         host = authority.partition(":")[0]
     return f"{'https' if https else 'http'}://{host}:{port or (HTTPS_PORT if https else HTTP_PORT)}"
 

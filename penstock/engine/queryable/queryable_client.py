@@ -278,7 +278,7 @@ class _Link:
             self._waiting[number] = _Waiting(part, future, time.monotonic() + self._timeout + GRACE_SECONDS)
             over = self.is_over
             if not over:
-                with suppress(OSError):  # the reader notices too, and tells everybody who waits
+                with suppress(OSError):  # the reader notices too, and fails all waiting requests
                     self._socket.sendall(data)
         if over:
             self._fail(StateUnavailable(f"the connection to {self._where} was lost"))

@@ -86,7 +86,7 @@ class QueryServer:
     def _let_go(self) -> None:
         for connection in self.connections:
             connection.end()
-        # What is still to be sent is sent, as far as it can be at once.
+        # Data that can be sent at once is still sent.
         self._loop.call_later(0.05, self._loop.stop)
 
     def job(self, job_id: Any) -> Queryable:
@@ -210,7 +210,7 @@ class Connection(asyncio.Protocol):
                 self._say({"id": number, "states": states})
                 return
             future = job.query(wire.request_from_json(message.get("request")))
-        except Exception as error:  # whatever is wrong with a request is the client's to know
+        except Exception as error:  # the client learns of every error of its request
             self._say({"id": number, "error": wire.error_to_json(error)})
             return
         self._await(number, future, message.get("timeout"))
@@ -249,7 +249,7 @@ class Connection(asyncio.Protocol):
             if not future.cancelled():
                 answers.append(_answer(number, future))
         if answers:
-            self._send(b"".join(answers))  # which wakes the client once
+            self._send(b"".join(answers))  # one write, which wakes the client once
         if self._unanswered < MOST_UNANSWERED and not self._transport.is_closing():
             self._transport.resume_reading()
 

@@ -45,7 +45,7 @@ def key_bytes(address: Any) -> bytes:
     if kind in _PLAIN:
         return dumps(address, _FORMAT)
     if kind is tuple and len(address) == 2 and type(address[0]) in _PLAIN and type(address[1]) in _PLAIN:
-        return dumps(address, _FORMAT)  # a key and what is below it, as it is
+        return dumps(address, _FORMAT)  # a key and its namespace, unchanged
     return dumps(_BY_TYPE.get(kind, _of_other)(address), _FORMAT)
 
 

@@ -129,7 +129,7 @@ def write_file(
     url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
 ) -> FileRef:
     """Write a slot's states as one file, or keep them inline if they are small. `copying` receives all bytes."""
-    # States that are produced while they are written can be written only once.
+    # States that are produced during the writing can be written only once.
     again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
     attempts = ATTEMPTS if again else 1
     for attempt in range(attempts):

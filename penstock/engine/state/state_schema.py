@@ -258,7 +258,7 @@ def _name_text(hint: Any) -> str:
     spellings = (getattr(hint, name, None) for name in ("__qualname__", "__name__", "__forward_arg__"))
     name = next(filter(None, spellings), None) or repr(hint)
     # Private parts of a module's name are left out: pathlib.Path is pathlib._local.Path in some Pythons.
-    written = isinstance(hint, typing.ForwardRef)  # a name that nothing bears
+    written = isinstance(hint, typing.ForwardRef)  # a name that is not defined
     first, *inner = ("typing" if written else getattr(hint, "__module__", "typing")).split(".")
     home = [first, *(part for part in inner if not part.startswith("_"))]
     return name if home in (["builtins"], ["typing"]) else ".".join([*home, name])
