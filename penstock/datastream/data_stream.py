@@ -14,7 +14,6 @@ from penstock.api.functions.element_functions import (
     MapFunction,
     OutputSelector,
     Partitioner,
-    ResultTypeQueryable,
 )
 from penstock.api.functions.key_selectors import Key
 from penstock.api.functions.key_selectors import key_selector as as_key_selector
@@ -33,7 +32,7 @@ from penstock.api.windows.assigners import (
     TumblingProcessingTimeWindows,
 )
 from penstock.api.windows.windows import WindowAssigner
-from penstock.base.arguments import check_arguments, invalid_argument, is_function
+from penstock.base.arguments import check_arguments
 from penstock.base.lazy_names import lazy_names
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
 from penstock.common.python_types import type_of_class
@@ -42,6 +41,7 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.committing.two_phase_sink import TwoPhaseCommitSinkFunction, as_sink
 from penstock.connectors.source_api import Sink, SupportsPreprocessing
+from penstock.datastream.builders.argument_checks import result_type_of
 from penstock.engine.operators.functions.batch_functions import BatchForm, FilterBatchesOperator, MapBatchesOperator
 from penstock.engine.operators.functions.map_and_filter import (
     FilterOperator,
@@ -466,20 +466,6 @@ class DataStreamSink(Settings):
         self._node = node
 
 
-def result_type_of(function: Any) -> TypeInformation | None:
-    """Return the type of the results of a function that declares it; None for other functions."""
-    if not isinstance(function, ResultTypeQueryable):
-        return None
-    produced = function.get_produced_type()
-    declared = type_of_class(produced)
-    if declared is None:
-        raise TypeError(
-            f"get_produced_type of {type(function).__name__} must return a TypeInformation such as Types.INT(), "
-            f"not {produced!r}"
-        )
-    return declared
-
-
 def time_assigner(
     environment: StreamExecutionEnvironment, size: LengthOfTime, slide: LengthOfTime | None
 ) -> WindowAssigner[Any, Any]:
@@ -489,18 +475,6 @@ def time_assigner(
             return TumblingProcessingTimeWindows.of(size)
         return SlidingProcessingTimeWindows.of(size, slide)
     return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
-
-
-def check_function(func: Any, kind: type, method: str, argument: str) -> None:
-    """Raise unless an argument is of the function class that a stream needs, or a plain callable."""
-    if not (isinstance(func, kind) or is_function(func)):
-        raise invalid_argument(method, argument, func, f"a {kind.__name__} or a function", (kind,))
-
-
-def check_instance(value: Any, kind: type, method: str, argument: str) -> None:
-    """Raise unless an argument is of the class that a stream needs."""
-    if not isinstance(value, kind):
-        raise invalid_argument(method, argument, value, f"a {kind.__name__}", (kind,))
 
 
 # The other stream classes have modules of their own. They can be imported from here, as from PyFlink's module.

@@ -24,9 +24,10 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.number_sequence import NumberSequenceSource
 from penstock.connectors.socket_source import SocketTextSource
 from penstock.connectors.source_api import BadRecords, Source
+from penstock.datastream.builders.argument_checks import read_limits, result_type_of
 from penstock.datastream.builders.java_environment import JavaEnvironment
 from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
-from penstock.datastream.data_stream import DataStream, result_type_of
+from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.sinks.sink_operators import CollectSink
 from penstock.engine.operators.sources.readers import CollectionSource, RateSource, SequenceSource
 from penstock.engine.operators.sources.source_function import FunctionSource
@@ -369,7 +370,7 @@ class StreamExecutionEnvironment:
         `bad_records` is the treatment of records that cannot be decoded; by default the job fails. `rate_limit` is a
         number of records a second, `max_records_per_epoch` one for each epoch, both for all subtasks together.
         """
-        limits = _read_limits(rate_limit, max_records_per_epoch)
+        limits = read_limits(rate_limit, max_records_per_epoch)
         if isinstance(source, NumberSequenceSource):
             stream = self._source(source_name, SequenceSource(source.start, source.end), type_info, limits=limits)
             return stream.assign_timestamps_and_watermarks(watermark_strategy)
@@ -500,14 +501,6 @@ def _collect_with(stream: DataStream) -> tuple[int | None, bool]:
     if len(stream._refs) > 1 or above.partitioning is not None:
         return 1, True
     return above.node.parallelism, above.node.non_parallel
-
-
-def _read_limits(per_second: float | None, per_epoch: int | None) -> ReadLimits:
-    if per_second is not None and not per_second > 0:
-        raise ValueError(f"rate_limit is a number of records per second above 0, not {per_second!r}")
-    if per_epoch is not None and per_epoch < 1:
-        raise ValueError(f"max_records_per_epoch is at least 1, not {per_epoch!r}")
-    return ReadLimits(per_second, per_epoch)
 
 
 __all__ = ["StreamExecutionEnvironment"]

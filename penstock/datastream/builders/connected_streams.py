@@ -16,8 +16,9 @@ from penstock.api.functions.process_functions import (
 from penstock.api.state.descriptors import MapStateDescriptor
 from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.argument_checks import check_instance, result_type_of
 from penstock.datastream.builders.keyed_stream import KeyedStream
-from penstock.datastream.data_stream import DataStream, check_instance, result_type_of
+from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.functions.process_operators import (
     BroadcastProcessOperator,
     CoFlatMapOperator,

@@ -24,10 +24,11 @@ from penstock.cep.pattern_functions import (
 )
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.datastream.builders.argument_checks import check_function, check_instance
 from penstock.datastream.builders.connected_streams import add_two_input_operator
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.builders.windowed_stream import one_key
-from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.data_stream import DataStream
 from penstock.engine.records.elements import MAX_TIMESTAMP
 
 Comparator: TypeAlias = EventComparator | Callable[[Any, Any], int]

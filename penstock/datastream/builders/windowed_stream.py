@@ -19,8 +19,9 @@ from penstock.api.windows.windows import MergingWindowAssigner, Trigger, WindowA
 from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.argument_checks import check_function, check_instance, result_type_of
 from penstock.datastream.builders.keyed_stream import FoldsFields, KeyedStream
-from penstock.datastream.data_stream import DataStream, check_function, check_instance, result_type_of
+from penstock.datastream.data_stream import DataStream
 from penstock.engine.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
 from penstock.engine.windows.window_evaluation import (
     ApplyAllEvaluation,
