@@ -11,6 +11,7 @@ checkpoints:
 
 from __future__ import annotations
 
+import pickle
 import sys
 from io import BytesIO
 from operator import attrgetter
@@ -60,13 +61,22 @@ def publish_classes(classes: dict[type, None]) -> Addresses:
     return {tracked[defined]: address for defined, address in unique.items()}
 
 
-def adopt_classes(addresses: Addresses) -> None:
-    """Give the classes that this process has re-created their addresses, so that plain pickle finds them.
+def pickle_classes(addresses: Addresses) -> bytes:
+    """Pickle the classes themselves, for slots that run no operator which holds them but get their objects."""
+    tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
+    return pickle_and_gather([tracked[identity] for identity in addresses], {}) if addresses else b""
+
+
+def adopt_classes(addresses: Addresses, definitions: bytes = b"") -> None:
+    """Give the classes of a job their addresses in this process, so that plain pickle finds them.
+
+    `definitions` re-creates those that no operator in this process has brought.
 
     A class from inside a function is reachable in `__main__` as well, if no other class has its name there: earlier
     versions wrote it into checkpoints under that name.
     """
     tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
+    held = pickle.loads(definitions) if definitions else []
     for identity, (module, name) in addresses.items():
         adopted = tracked.get(identity)
         if adopted is None or "<locals>" in adopted.__qualname__:
@@ -75,6 +85,7 @@ def adopt_classes(addresses: Addresses) -> None:
         _bind(adopted, module, name)
         if module != MAIN and (MAIN, name) not in addresses.values():
             _bind(adopted, MAIN, name)
+    del held  # Until here nothing else may hold the classes, and the tracker does so weakly.
 
 
 def adopt_all_classes() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import compat
-from penstock.base.main_classes import pickle_and_gather, publish_classes
+from penstock.base.main_classes import pickle_and_gather, pickle_classes, publish_classes
 from penstock.base.pickling import dumps_by_value
 from penstock.engine.messages.commands_and_reports import Deployment
 from penstock.engine.state.key_groups import shortened
@@ -21,15 +21,19 @@ from penstock.graph.plan import Plan
 def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
     """Return the deployment of a plan to its slots. The plan inside it holds no functions."""
     classes: dict[type, None] = {}
+    operators = {node.id: pickled(node.operator, node.name, node.uid, classes) for node in plan.nodes}
+    partitionings = {
+        edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-", classes)
+        for edge in plan.edges
+    }
+    addresses = publish_classes(classes)
     return Deployment(
         job_id=job_id,
         plan=_without_functions(plan),
-        operators={node.id: pickled(node.operator, node.name, node.uid, classes) for node in plan.nodes},
-        partitionings={
-            edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-", classes)
-            for edge in plan.edges
-        },
-        main_classes=publish_classes(classes),
+        operators=operators,
+        partitionings=partitionings,
+        main_classes=addresses,
+        class_definitions=pickle_classes(addresses),
         search_path=[folder for folder in sys.path if folder],
         pyflink=compat.is_installed(),
         **settings,

@@ -42,6 +42,8 @@ class Deployment:
     partitionings: dict[int, bytes]
     main_classes: Addresses = field(default_factory=dict)
     """The classes of the program's main script that the operators need."""
+    class_definitions: bytes = b""
+    """These classes, pickled by value."""
     attempt: int = 0
     now: int = 0
     watermark_interval: int = 200

@@ -94,7 +94,7 @@ class Slot:
         """Open every operator, downstream first. They may commit then, so the job must still belong to this attempt."""
         self._check_owner()
         loaded = {node.id: self._load(node) for node in self._nodes}
-        adopt_classes(self.deployment.main_classes)
+        adopt_classes(self.deployment.main_classes, self.deployment.class_definitions)
         for node in reversed(self._nodes):
             self._open(node, loaded[node.id])
         if self._restore is not None:

@@ -307,6 +307,7 @@ def _adaptive(
                 operators=made.operators,
                 partitionings=made.partitionings,
                 main_classes=made.main_classes,
+                class_definitions=made.class_definitions,
                 attempt=0,
                 restore=None,
             )
