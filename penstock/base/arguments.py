@@ -58,6 +58,8 @@ def _wrap_member(owner: type, name: str, member: Any) -> None:
     function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
     if not isinstance(function, types.FunctionType) or getattr(function, "__isabstractmethod__", False):
         return
+    if hasattr(function, "_checks_arguments"):
+        return
     code = function.__code__
     receiver = 0 if isinstance(member, staticmethod) else 1
     if code.co_argcount + code.co_kwonlyargcount <= receiver and not code.co_flags & _VARIABLE:
@@ -80,6 +82,7 @@ def _wrap_function(function: Callable[..., Any], owner: type | None = None, rece
         args, kwargs = check(args, kwargs)
         return function(*args, **kwargs)
 
+    call._checks_arguments = True  # type: ignore[attr-defined]
     return call
 
 
@@ -133,7 +136,7 @@ class _Arguments:
         """Return the name of the method, with the class of the object on which it was called."""
         owner, name = self._owner, self._function.__name__
         if owner is None:
-            return name
+            return self._function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
         if self._receiver and args:
             called = args[0] if isinstance(args[0], type) else type(args[0])
             owner = called if issubclass(called, owner) else owner
@@ -325,6 +328,8 @@ def _check_of_class(kind: Any) -> Check | None:
         members = kind.__members__
         allowed = f"{text} or its name as a string, {_one_of(members)}"
         return Check(allowed, accepts, lambda v: members.get(v, REFUSED) if isinstance(v, str) else REFUSED)
+    if getattr(kind, "_is_protocol", False):
+        text = f"an object with {' and '.join(f'{name}()' for name in vars(kind) if not name.startswith('_'))}"
     text += vars(kind).get("_also_allowed", "")
     return Check(text, accepts, convert if "_of_argument" in vars(kind) else _refuse, (kind,))
 

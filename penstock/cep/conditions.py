@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from penstock.api.functions.element_functions import Function
+from penstock.base.arguments import check_arguments
 
 
 class ConditionContext(ABC):
@@ -46,6 +47,7 @@ class SimpleCondition(IterativeCondition):
         """Return True if the event is accepted. The method must not change the event."""
 
     @staticmethod
+    @check_arguments
     def of(function: Callable[[Any], bool]) -> SimpleCondition:
         """Return a plain function of the event as a condition."""
         if not callable(function):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.base.arguments import check_arguments
 
+
+@check_arguments
 @dataclass(frozen=True)
 class PatternUpdate:
     """A new pattern, in text form, and the treatment of the matches that are under way.

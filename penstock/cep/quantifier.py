@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
+from penstock.base.arguments import check_arguments
 from penstock.errors import MalformedPatternException
 
 
@@ -39,6 +40,7 @@ class Kind(Enum):
     LOOPING = "any number of times"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Times:
     """Least and greatest number of events of an element. A looping element takes at least `least`."""

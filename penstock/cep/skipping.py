@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from penstock.base.arguments import check_arguments
 from penstock.errors import RecordError
 
 Numbers: TypeAlias = Mapping[str, Sequence[int]]
 """A match as the numbers of its events, by name."""
 
 
+@check_arguments
 class AfterMatchSkipStrategy(ABC):
     """Chooses the begun matches to give up when another match is complete."""
 

@@ -7,11 +7,14 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Generic, TypeVar
 
+from penstock.base.arguments import check_arguments
+
 __all__ = ["CompletableFuture"]
 
 T = TypeVar("T")
 
 
+@check_arguments
 class CompletableFuture(Generic[T]):
     """A `concurrent.futures.Future` with PyFlink's methods.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar
 
+from penstock.base.arguments import check_arguments
 from penstock.common.basic_types import BasicTypeInfo
 from penstock.common.type_information import TypeInformation, as_type_information, field_types_of, fit_columns
 from penstock.common.types import Row, RowKind, make_row, rows_from_columns, rows_to_columns
@@ -35,6 +36,7 @@ def _require(column: Sequence[Any], *accepted: type) -> None:
         raise TypeError
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class TupleTypeInfo(TypeInformation):
     """A tuple of a fixed number of fields; lists, named tuples and rows become plain tuples."""
@@ -72,6 +74,7 @@ class TupleTypeInfo(TypeInformation):
         return f"TupleTypeInfo({', '.join(map(repr, self.field_types))})"
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(TypeInformation):
     """A row of a fixed number of fields.
@@ -85,6 +88,11 @@ class RowTypeInfo(TypeInformation):
     _also_allowed: ClassVar[str] = " such as Types.ROW_NAMED([...], [...])"
     field_types: tuple[TypeInformation, ...]
     field_names: tuple[str, ...] | None = None
+
+    @staticmethod
+    def _of_argument(value: Any) -> Any:
+        """Take a ROW of tables for the type of streams that it stands for."""
+        return None if isinstance(value, type) else as_type_information(value)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "field_types", field_types_of(self.field_types))
@@ -203,6 +211,7 @@ def _fields_of(fields: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...
     return tuple(fields[name] for name in names)
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class ListTypeInfo(TypeInformation):
     """A list of any length with elements of one type; tuples become lists."""
@@ -277,6 +286,7 @@ class ByteArrayTypeInfo(PrimitiveArrayTypeInfo):
         return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in value)}]"
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class MapTypeInfo(TypeInformation):
     """A dict with keys of one type and values of one type."""

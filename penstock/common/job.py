@@ -11,11 +11,13 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
+from penstock.base.arguments import check_arguments
 from penstock.common.completable_future import CompletableFuture
 
 __all__ = ["JobClient", "JobExecutionResult", "JobID", "JobStatus", "RunningJob"]
 
 
+@check_arguments
 @dataclass(frozen=True, order=True, repr=False)
 class JobID:
     """32 hexadecimal digits, random unless given."""
@@ -65,6 +67,7 @@ class JobStatus(Enum):
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
 
 
+@check_arguments
 class JobExecutionResult:
     """Result of a job that has finished."""
 
@@ -127,6 +130,7 @@ class RunningJob(Protocol):
         ...
 
 
+@check_arguments
 class JobClient:
     """Controls one job. Every method returns a future, because it may have to ask the job."""
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -47,6 +48,7 @@ class DeserializationSchema(ABC):
         return Types.PICKLED_BYTE_ARRAY()
 
 
+@check_arguments
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Strings in one charset."""
 
@@ -81,6 +83,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
+@check_arguments
 class RowFieldExtractorSchema(SerializationSchema):
     """One field of a row, which must hold bytes; useful for the keys of messages.
 
@@ -120,11 +123,13 @@ class Encoder(ABC):
         return b"".join([encode(value, type_info) for value in values])
 
     @staticmethod
+    @check_arguments
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """Return an encoder that writes the text of every value on its own line."""
         return SimpleStringEncoder(known_charset(charset_name))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class SimpleStringEncoder(Encoder):
     charset: str = "UTF-8"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from penstock.base.arguments import check_arguments
+from penstock.base.arguments import check_arguments, invalid_argument
 
 __all__ = ["Duration", "Instant", "LengthOfTime", "Time", "TimeUnit", "to_millis"]
 
@@ -77,10 +78,16 @@ class Instant:
     seconds: int
     nanos: int = 0
 
+    def __post_init__(self) -> None:
+        """Check the parts by hand, because records hold instants."""
+        if type(self.seconds) is not int or type(self.nanos) is not int:
+            object.__setattr__(self, "seconds", _to_int("Instant", "seconds", self.seconds))
+            object.__setattr__(self, "nanos", _to_int("Instant", "nanos", self.nanos))
+
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
         """Return the instant of a number of milliseconds since 1970."""
-        seconds, millis = divmod(epoch_milli, 1000)
+        seconds, millis = divmod(_to_int("Instant.of_epoch_milli", "epoch_milli", epoch_milli), 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
     def to_epoch_milli(self) -> int:
@@ -104,7 +111,7 @@ class TimeUnit(Enum):
 
     def to_millis(self, duration: int) -> int:
         """Return the whole milliseconds in `duration` of this unit, rounded down."""
-        nanos: int = _whole("duration", duration) * self.value
+        nanos: int = _to_int("TimeUnit.to_millis", "duration", duration) * self.value
         return nanos // _NANOS_PER_MILLI
 
 
@@ -176,7 +183,15 @@ def to_millis(value: LengthOfTime) -> int:
         return value // datetime.timedelta(milliseconds=1)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise TypeError(f"expected a Duration, a Time, a datetime.timedelta or int milliseconds, not {value!r}")
+    allowed = "a Duration, a Time, a timedelta or a whole number of milliseconds"
+    raise invalid_argument("to_millis", "value", value, allowed)
+
+
+def _to_int(method: str, argument: str, value: Any) -> int:
+    """A whole number as an int, such as one of NumPy's; a refusal of everything else."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise invalid_argument(method, argument, value, "a whole number")
+    return operator.index(value)
 
 
 def _whole(what: str, value: int) -> int:

@@ -78,6 +78,7 @@ class WatermarkGenerator(ABC):
         """Emit a watermark if one is due. Called at least once per epoch, after its records."""
 
 
+@check_arguments
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     """Creates watermarks that follow the highest timestamp at a distance of the delay and one millisecond."""
 
@@ -196,6 +197,7 @@ class _WithoutContext:
         return self.make()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class WatermarkAlignment:
     """Limit for the lead of a group's sources over the slowest of them."""
@@ -392,6 +394,7 @@ class BoundedOutOfOrdernessTimestampExtractor:
     `WatermarkStrategy.for_bounded_out_of_orderness` would give.
     """
 
+    @check_arguments
     def __init__(self, max_out_of_orderness: LengthOfTime, extractor: Callable[[Any], int] | None = None) -> None:
         self._delay_ms = _not_negative("the out-of-orderness", to_millis(max_out_of_orderness))
         overrides = type(self).extract_timestamp is not BoundedOutOfOrdernessTimestampExtractor.extract_timestamp
@@ -415,6 +418,7 @@ class BoundedOutOfOrdernessTimestampExtractor:
         return _BoundedExtractorAdapter(self).to_strategy()
 
 
+@check_arguments
 class AssignerWithPeriodicWatermarksWrapper:
     """A wrapper of Flink 1.x for an existing assigner."""
 

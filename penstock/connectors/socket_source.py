@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.api.functions.source_functions import SourceContext, SourceFunction
+from penstock.base.arguments import check_arguments
 
 
+@check_arguments
 class SocketTextSource(SourceFunction):
     """Connects to a server and emits the text that it sends, cut at a delimiter.
 

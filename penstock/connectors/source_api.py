@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.output_tag import OutputTag
+from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.persisted import persisted_in
@@ -128,6 +129,7 @@ class SplitReader(ABC):
         """Stop reading."""
 
 
+@check_arguments
 class SplitsInTurn(SourceReader):
     """A reader that opens its splits one after the other, each when the one before is read to its end."""
 
@@ -196,6 +198,7 @@ class SplitEnumerator(ABC):
         """Release resources. Called when the job has ended or starts again."""
 
 
+@check_arguments
 class StaticSplits(SplitEnumerator):
     """An enumerator whose splits are known from the start."""
 
@@ -244,6 +247,7 @@ class BadRecord:
     position: str
 
 
+@check_arguments
 @dataclass(frozen=True)
 class BadRecords:
     """The treatment of records that cannot be decoded: fail, skip and count them, or send them to a side output."""

@@ -274,11 +274,11 @@ class StreamExecutionEnvironment:
 
     def add_jars(self, *jars_path: str) -> None:
         """Warn that jars have no effect; here connectors are Python packages. PyFlink programs bring theirs as jars."""
-        warnings.warn(f"jars have no effect here: {', '.join(jars_path)}", stacklevel=2)
+        warnings.warn(f"jars have no effect here: {', '.join(jars_path)}", stacklevel=3)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Warn that class paths have no effect."""
-        warnings.warn(f"class paths have no effect here: {', '.join(classpaths)}", stacklevel=2)
+        warnings.warn(f"class paths have no effect here: {', '.join(classpaths)}", stacklevel=3)
 
     # --- sources ---
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
 from penstock.formats.bulk_writers import WriterFactory
@@ -48,6 +49,7 @@ class _ArrowFile(ColumnarFile):
         return (batch.slice(begin, most) for begin in range(0, batch.num_rows, most))
 
 
+@check_arguments
 class ArrowBulkWriters:
     """Makes writers of Arrow files."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter
 from penstock.common.type_information import TypeInformation
@@ -136,6 +137,7 @@ class ColumnarFile(ABC):
         return map(projection.records, self.batches(group, projection.columns, batch_size))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ColumnarFormat(BulkFormat):
     """Files as rows with the columns of a row type; with all columns if none is given.

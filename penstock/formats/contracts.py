@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 
 Reject = Callable[[Any, Exception, str], None]
@@ -50,6 +51,7 @@ class FileFormat(ABC):
         return None
 
 
+@check_arguments
 class StreamFormat(FileFormat):
     """A format that is read record by record."""
 

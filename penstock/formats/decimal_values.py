@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from operator import is_
 from typing import Any, TypeVar
 
+from penstock.base.arguments import check_arguments
 from penstock.common.basic_types import BigDecimalTypeInfo
 from penstock.common.composite_types import ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
 from penstock.common.type_information import TypeInformation
@@ -21,6 +22,7 @@ _EXACT = Context(prec=3 * MOST_DIGITS, rounding=ROUND_HALF_UP)
 AnyType = TypeVar("AnyType", bound=TypeInformation)
 
 
+@check_arguments
 def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N802
     """Return the type of decimals with at most `precision` digits, `scale` of them after the point.
 

@@ -14,6 +14,7 @@ from functools import cache
 from io import BytesIO
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
 from penstock.errors import UnsupportedOperation
@@ -69,6 +70,7 @@ class _OrcFile(ColumnarFile):
         return (stripe.slice(begin, most) for begin in range(0, stripe.num_rows, most))
 
 
+@check_arguments
 class OrcBulkWriters:
     """Makes writers of ORC files."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
 from penstock.common.type_information import TypeInformation, mismatch
@@ -80,6 +81,7 @@ def _first_byte(group: Any) -> int:
     return min(int(offset) for offsets in pages for offset in offsets if offset is not None)
 
 
+@check_arguments
 class ParquetBulkWriters:
     """Makes writers of Parquet files."""
 
@@ -108,6 +110,7 @@ class _ParquetWriter(ColumnarWriter):
 
 
 # --- generic records ---
+@check_arguments
 class AvroParquetReaders:
     """Reads Parquet files as generic Avro records."""
 
@@ -151,6 +154,7 @@ class _RecordProjection(Projection):
         return self.rows(batch)
 
 
+@check_arguments
 class AvroParquetWriters:
     """Makes writers of Parquet files that take generic Avro records."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import UndecodableRecord
@@ -19,6 +20,7 @@ __all__ = ["TextLineFormat"]
 _WITH_SHIFT_STATES = ("iso2022", "hz", "utf-7")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class TextLineFormat(StreamFormat):
     r"""One record a line, without its line end, which is `\n` or `\r\n`.

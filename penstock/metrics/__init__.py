@@ -6,8 +6,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
+from penstock.base.arguments import check_arguments
 from penstock.metrics.histogram import Histogram, HistogramState
 from penstock.metrics.metric import COMBINING, Described, Metric
 from penstock.metrics.samples import COUNTER, GAUGE, HISTOGRAM, METER
@@ -38,18 +39,17 @@ class Counter(Metric):
         return {"": self.get_count()}
 
 
+@runtime_checkable
 class HasValue(Protocol):
     """An object that knows the value of a gauge."""
 
     def get_value(self) -> Any: ...
 
 
-def _function_of(name: str, given: Any) -> Callable[[], Any]:
+def _function_of(given: Any) -> Callable[[], Any]:
     """Return the function that reads the value of a gauge."""
-    function = getattr(given, "get_value", given)
-    if not callable(function):
-        raise TypeError(f"gauge '{name}' needs a function or an object with get_value(), not {given!r}")
-    return function  # type: ignore[no-any-return]
+    function: Callable[[], Any] = getattr(given, "get_value", given)
+    return function
 
 
 class Gauge(Metric):
@@ -58,6 +58,7 @@ class Gauge(Metric):
     kind: ClassVar[str] = GAUGE
     combining: Mapping[str, str] = {"": "none"}
 
+    @check_arguments
     def __init__(self, function: Callable[[], Any], combining: str = "none") -> None:
         """Create a gauge. `combining` is the way to combine values of several subtasks: sum, min, max, last or none."""
         if combining not in COMBINING:
@@ -77,6 +78,7 @@ class Meter(Metric):
 
     kind: ClassVar[str] = METER
 
+    @check_arguments
     def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         if time_span_in_seconds <= 0:
             raise ValueError(f"the time span of a meter must be positive, but is {time_span_in_seconds} s")
@@ -154,6 +156,7 @@ class _Registry:
         self.described: dict[str, Described] = {}
 
 
+@check_arguments
 class MetricGroup:
     """A named place for metrics and further groups. Asking for the same name again gives the same metric or group.
 
@@ -204,13 +207,13 @@ class MetricGroup:
         """Return the counter of this name. A custom counter can be passed before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
-    def gauge(self, name: str, obj: Callable[[], Any] | HasValue, combining: str = "none") -> Gauge:
+    def gauge(self, name: str, obj: Callable[[], Any] | HasValue | Gauge, combining: str = "none") -> Gauge:
         """Register a gauge for the result of a function, or of an object's `get_value`, at each reading.
 
         A second call with the same name replaces the function. `combining` is the way to combine values of
         several subtasks: sum, min, max, last or none.
         """
-        gauge = obj if isinstance(obj, Gauge) else Gauge(_function_of(name, obj), combining)
+        gauge = obj if isinstance(obj, Gauge) else Gauge(_function_of(obj), combining)
         self._metric(name, Gauge, lambda: gauge)
         self._metrics[name] = self._find_registry().metrics[self.get_metric_identifier(name)] = gauge
         return gauge

@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import add
 from typing import Any, ClassVar, NamedTuple
 
+from penstock.base.arguments import check_arguments
 from penstock.metrics.metric import Metric
 from penstock.metrics.samples import HISTOGRAM
 
@@ -128,6 +129,7 @@ class Histogram(Metric):
     kind: ClassVar[str] = HISTOGRAM
     combining = {"": "merge"}
 
+    @check_arguments
     def __init__(self, recent: int | None = None) -> None:
         if recent is not None and recent <= 0:
             raise ValueError(f"a histogram of recent values needs at least 1 of them, not {recent}")

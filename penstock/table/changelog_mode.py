@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.base.arguments import check_arguments
 from penstock.common.types import RowKind
 
 __all__ = ["ChangelogMode"]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ChangelogMode:
     """The kinds of rows in a changelog."""

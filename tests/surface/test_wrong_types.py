@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from penstock.common.time import Instant, TimeUnit, to_millis
 from penstock.errors import InvalidArgument
 from tests.surface.public import Argument, arguments
 
@@ -26,6 +27,12 @@ ANY_VALUE = {
     r"ClusterBuilder\(settings\)": "a setting of Cassandra's driver, which checks it",
     r"Pattern\.(where|or_|until)\(condition\)|Pattern.*\((window_time|to_times)\)": "the method checks it",
     r"CatalogFunction\(function\)": "kept for the catalog that made it",
+    r"JobClient\.query\(request\)": "one of many kinds of request, which the answer tells apart",
+    r"\((hadoop_config|writer_properties|class_loader)\)": "without a meaning here, or checked one by one",
+    r"(JobClient\(job|TableResult\(rows|CompletableFuture\()": "made by Penstock itself",
+    r"CompletableFuture\.completed\(value\)": "any value",
+    r"KafkaSink\.producer\(more\)": "settings of the client library, which checks them",
+    r"\((resolved_expression|ComputedColumn.expression|watermark_expression|expression)\)": "kept for those who ask",
     r"KeyedStream\.(name|uid|set_uid_hash|set_(max_)?parallelism|set_buffer_timeout|slot_sharing_group)\(": (
         "a keyed stream has no such setting: every call is refused"
     ),
@@ -46,18 +53,45 @@ def reason(argument: Argument, table: dict[str, str]) -> str | None:
     return next((table[pattern] for pattern in table if re.search(pattern, str(argument))), None)
 
 
-def of_engine(argument: Argument) -> bool:
-    """Whether the engine calls a method, perhaps for each record: a base class that is not checked promises it."""
-    name = argument.function.__name__
-    assert argument.owner is not None
-    bases = argument.owner.__mro__[1:]
-    return name != "__init__" and any(name in vars(base) and "_checks_arguments" not in vars(base) for base in bases)
+UNCHECKED = {
+    r"\.api\.functions\.": "the engine calls functions, and makes what they are given",
+    r"\.api\.state\.descriptors\.|\.(List|Map)View\.": "state is used for each record",
+    r"\.api\.windows\.|\.datastream\.window\.": "the engine calls windows for each record",
+    r"\.(cep\.(conditions|pattern_functions)|AfterMatchSkipStrategy)\.": "the engine calls them for each match",
+    r"\.(basic_types|type_information|decimal_values|types\.Row)\.|\.table\.types\.": "called for each value",
+    r"\.common\.(serialization|serializer)\.|\.kafka\.legacy_schemas\.": "called for each record",
+    r"\.watermark_strategy\.": "called for each record",
+    r"TimeUnit\.to_millis": "may be called for each record: checked by hand, and tested below",
+    r"penstock\.connectors\.|datastream\.connectors\.": "between a connector and the engine, or called for each record",
+    r"penstock\.formats\.": "called for each file, batch or record",
+    r"penstock\.metrics\.": "called for each record",
+    r"CloseableIterator": "the methods of an iterator",
+    r"FunctionContext\.|Function\.": "called by the engine, and for each row",
+    r"\.function_modules\.Modules\.": "the environment checks the arguments",
+}
+"""Methods that are not checked, and why."""
+
+UNCHECKED_MAKERS = {
+    r"\.(AsyncFunctionDescriptor|DistributedCache|Quantifier|FunctionContext|CloseableIterator)\(": "made by Penstock",
+    r"\.(GroupWindow|OverWindow|AggregatedTable|FileCompactStrategy|KafkaRecordSerializationSchema)\(": "by others",
+    r"\.(CsvRowSerializationSchema|TwoPhaseCommitSink|BoundedOutOfOrdernessWatermarksSupplier)\(": "made by others",
+    r"\.basic_types\.|ArrayTypeInfo\(|\.DecimalTypeInfo\(|\.DataType\(": "made by Types and DataTypes",
+    r"\.(Row|TimeWindow|CountWindow|Watermark|Fetched|BadRecord)[.(]": "made for each record",
+    r"\.(Prepared|\w+Split|PreparingWriter)[.(]": "made by connectors",
+    r"\.infer_type\(": "every value has a type",
+    r"\.windows\.assigners\.required\(": "answers what an assigner needs",
+    r"_predicate\(": "called for each answer",
+    r"\.Instant[.(]|\.common\.time\.to_millis\(": "may be called for each record: checked by hand, and tested below",
+}
+"""Constructors, factories and functions that are not checked, and why."""
+
+
+def is_maker(one: Argument) -> bool:
+    return one.owner is None or one.function.__name__ == "__init__" or not inspect.isfunction(one.member)
 
 
 ALL = arguments()
-CHECKED = [
-    one for one in ALL if one.owner is not None and "_checks_arguments" in vars(one.owner) and not of_engine(one)
-]
+CHECKED = [one for one in ALL if hasattr(one.function, "_checks_arguments")]
 
 
 def parts(annotation: str) -> Iterator[str]:
@@ -74,6 +108,7 @@ def parts(annotation: str) -> Iterator[str]:
 
 CALLABLES = [
     "Comparator",
+    "Delta",
     "ExceptionPredicate",
     "GapExtractor",
     "GeneratorSupplier",
@@ -99,6 +134,7 @@ ADMITTED: dict[str, Any] = {
     "FieldLike": lambda value: isinstance(value, str),
     "Key": lambda value: isinstance(value, (type, int, str)) and not isinstance(value, bool),
     "Iterable": lambda value: isinstance(value, (str, bytes)),
+    **dict.fromkeys(("Value", "Constant"), lambda v: isinstance(v, (bool, int, float, str, bytes, type(None)))),
 }
 
 
@@ -162,6 +198,29 @@ def is_clear(error: InvalidArgument, argument: Argument) -> bool:
 @pytest.mark.parametrize("pattern", ANY_VALUE)
 def test_every_exception_is_used(pattern: str) -> None:
     assert any(re.search(pattern, str(argument)) for argument in CHECKED)
+
+
+@pytest.mark.parametrize("makers", [True, False])
+def test_every_other_argument_has_a_reason(makers: bool) -> None:
+    others = [one for one in ALL if one not in CHECKED and is_maker(one) is makers]
+    reasons = UNCHECKED_MAKERS if makers else UNCHECKED
+    assert not [str(one) for one in others if not reason(one, reasons)]
+    assert not [pattern for pattern in reasons if not any(re.search(pattern, str(one)) for one in others)]
+
+
+@pytest.mark.parametrize("value", [Stranger(), True, 1.5, "1", None])
+def test_times_are_checked_by_hand(value: Any) -> None:
+    calls = {
+        "seconds": lambda: Instant(value),
+        "nanos": lambda: Instant(1, value),
+        "epoch_milli": lambda: Instant.of_epoch_milli(value),
+        "duration": lambda: TimeUnit.SECONDS.to_millis(value),
+        "value": lambda: to_millis(value),
+    }
+    for name, call in calls.items():
+        with pytest.raises(InvalidArgument, match=f"the argument {name} must be .* not ") as caught:
+            call()
+        assert caught.value.argument == name
 
 
 def test_nothing_that_is_checked_is_annotated_with_any_value() -> None:

@@ -65,7 +65,7 @@ def test_an_object_that_knows_its_value_is_a_gauge():
     group.gauge("watermark", watermark)
     watermark.current = 5
     assert group.snapshot() == {"watermark": 5}
-    with pytest.raises(TypeError, match=r"gauge 'g' needs a function or an object with get_value\(\), not 5"):
+    with pytest.raises(TypeError, match=r"obj must be a function, an object with get_value\(\) or a Gauge, not 5"):
         group.gauge("g", 5)
 
 

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.api.functions.element_functions import Function
+from penstock.base.arguments import check_arguments
 
 ResultPredicate = Callable[[list[Any]], bool] | None
 ExceptionPredicate = Callable[[Exception], bool] | None
@@ -92,6 +93,7 @@ class AsyncRetryStrategy(ABC):
         return _NoRetries()
 
     @staticmethod
+    @check_arguments
     def fixed_delay(
         max_attempts: int,
         backoff_time_millis: int,
@@ -104,6 +106,7 @@ class AsyncRetryStrategy(ABC):
         return _Retries(max_attempts, backoff, _RetryPredicate(result_predicate, exception_predicate))
 
     @staticmethod
+    @check_arguments
     def exponential_backoff(
         max_attempts: int,
         initial_delay: int,

@@ -31,6 +31,7 @@ class StateBackend(Settings):
     savepoint_path: str | None = None
     asynchronous_snapshots: bool = True
 
+    @check_arguments
     def configure(self, configuration: Configuration, class_loader: Any = None) -> Self:
         """Return a copy with the places and the kind of snapshots that a configuration sets."""
         changed = copy(self)

@@ -74,6 +74,7 @@ class _ByProcessingTime(_ByTime):
 class SlidingWindows(_ByTime):
     """Windows of `size` that start every `slide`. Tumbling windows are those whose size and slide are equal."""
 
+    @check_arguments
     def __init__(self, size: int, slide: int, offset: int) -> None:
         if abs(offset) >= slide:
             raise ValueError(
@@ -154,6 +155,7 @@ class SessionWindowTimeGapExtractor(ABC):
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow], _ByTime):
     """Windows that grow while elements come within a gap of each other."""
 
+    @check_arguments
     def __init__(self, gap: int | Callable[[Any], int]) -> None:
         self._gap = gap
 
@@ -223,10 +225,11 @@ class ProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
+@check_arguments
 class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
     """Sessions by event time, with a gap for each element."""
 
-    def __init__(self, session_window_time_gap_extractor: Any) -> None:
+    def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> None:
         super().__init__(_gap_function(session_window_time_gap_extractor))
 
     @staticmethod
@@ -237,10 +240,11 @@ class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
         return DynamicEventTimeSessionWindows(extractor)
 
 
+@check_arguments
 class DynamicProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
     """Sessions by processing time, with a gap for each element."""
 
-    def __init__(self, session_window_time_gap_extractor: Any) -> None:
+    def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> None:
         super().__init__(_gap_function(session_window_time_gap_extractor))
 
     @staticmethod

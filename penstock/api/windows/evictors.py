@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from penstock.api.windows.windows import PaneClocks, Window
+from penstock.api.windows.windows import Delta, PaneClocks, Window
 from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.persisted import persisted_in
@@ -110,18 +109,22 @@ class TimeEvictor(_Either):
         elements[:] = [e for e in elements if e.timestamp is None or e.timestamp > cutoff]
 
 
+@check_arguments
 class DeltaEvictor(_Either):
     """Keeps the elements whose distance from the last one is below a threshold."""
 
     def __init__(
-        self, threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False
+        self,
+        threshold: float,
+        delta_function: Delta,
+        do_evict_after: bool = False,
     ) -> None:
         super().__init__(do_evict_after)
         self.threshold = threshold
-        self.delta = getattr(delta_function, "get_delta", delta_function)
+        self.delta: Any = getattr(delta_function, "get_delta", delta_function)
 
     @staticmethod
-    def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
+    def of(threshold: float, delta_function: Delta, do_evict_after: bool = False) -> DeltaEvictor:
         """Return an evictor that keeps elements whose distance from the last one is below `threshold`."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.api.state.descriptors import ReducingStateDescriptor, ValueStateDescriptor
-from penstock.api.windows.windows import MAX_LONG_VALUE, Trigger, TriggerResult
+from penstock.api.windows.windows import MAX_LONG_VALUE, Delta, Trigger, TriggerResult
 from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.type_information import TypeInformation
@@ -81,6 +81,7 @@ class ProcessingTimeTrigger(_Untimed):
 class _ContinuousTrigger(_Untimed):
     """Base of the two continuous triggers. It keeps the next time to fire for each pane."""
 
+    @check_arguments
     def __init__(self, interval: LengthOfTime) -> None:
         self.interval = to_millis(interval)
         if self.interval <= 0:
@@ -264,17 +265,20 @@ def _purging(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if isinstance(result, TriggerResult) and result.is_fire() else result
 
 
+@check_arguments
 class DeltaTrigger(_Untimed):
     """Fires when an element differs by more than a threshold from the one that fired last."""
 
-    def __init__(self, threshold: float, delta_function: Callable[[Any, Any], float]) -> None:
+    def __init__(self, threshold: float, delta_function: Delta) -> None:
         self.threshold = threshold
-        self.delta = getattr(delta_function, "get_delta", delta_function)
+        self.delta: Any = getattr(delta_function, "get_delta", delta_function)
         self._last = ValueStateDescriptor("_last_element")
 
     @staticmethod
     def of(
-        threshold: float, delta_function: Callable[[Any, Any], float], type_info: TypeInformation | None = None
+        threshold: float,
+        delta_function: Delta,
+        type_info: TypeInformation | None = None,
     ) -> DeltaTrigger:
         """Return a trigger that fires when `delta_function(last, element)` is above `threshold`."""
         return DeltaTrigger(threshold, delta_function)

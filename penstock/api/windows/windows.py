@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from penstock.errors import UnsupportedOperation
 from penstock.persisted import persisted_in
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 MAX_LONG_VALUE = 2**63 - 1
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class DeltaFunction(Protocol):
+    """Computes how far an element is from another, as an object."""
+
+    def get_delta(self, old: Any, new: Any) -> float: ...
+
+
+Delta: TypeAlias = Callable[[Any, Any], float] | DeltaFunction
+"""How far an element is from another."""
 
 
 class Window(ABC):

@@ -38,6 +38,7 @@ __all__ = [
 MOST_REQUESTS = 1024
 
 
+@check_arguments
 class CassandraSink:
     """A stream that ends in Cassandra, with the settings of any sink."""
 

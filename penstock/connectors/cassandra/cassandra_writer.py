@@ -11,6 +11,7 @@ from typing import Any
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.source_functions import SinkFunction
 from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
 from penstock.connectors.cassandra.cassandra_client import (
     RETRIES,
     ClusterBuilder,
@@ -232,6 +233,7 @@ class LoggingSink(GenericWriteAheadSink):
             self._requests = None
 
 
+@check_arguments
 class CassandraCommitter(CheckpointCommitter):
     """Records, in a table of its own key space in Cassandra, the checkpoints that have been written."""
 

@@ -18,6 +18,7 @@ from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.element_functions import Function
 from penstock.api.functions.source_functions import SinkFunction
 from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
 from penstock.common.serializer import DeclaredTypeSerializer, TypeSerializer
 from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
 from penstock.persisted import persisted
@@ -46,6 +47,7 @@ class TwoPhaseCommitSinkFunction(Function):
     _ignores_failures_after_timeout = False
     _warning_ratio: float | None = None
 
+    @check_arguments
     def __init__(
         self,
         transaction_serializer: TypeSerializer[Any] | None = None,
@@ -127,6 +129,7 @@ class TwoPhaseCommitSinkFunction(Function):
         return int(time.time() * 1000)
 
 
+@check_arguments
 def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
     """Return a sink that calls the function."""
     expected(TwoPhaseCommitSinkFunction, function)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.source_functions import SinkFunction
 from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
 from penstock.base.storage import Storage
 from penstock.common.serializer import DeclaredTypeSerializer
 from penstock.common.typeinfo import TypeInformation
@@ -79,6 +80,7 @@ class GenericWriteAheadSink(Sink):
     retries = Retries()
     """Attempts to send the last records at the end of a job, when there is no next checkpoint to wait for."""
 
+    @check_arguments
     def __init__(
         self,
         committer: CheckpointCommitter,
@@ -292,6 +294,7 @@ class _Committer(Committer):
 
 
 # --- committers ---
+@check_arguments
 class FileCheckpointCommitter(CheckpointCommitter):
     """Records each checkpoint as an empty file, in a folder at any fsspec URL. The last few files are kept."""
 
@@ -327,6 +330,7 @@ class FileCheckpointCommitter(CheckpointCommitter):
         self._folders.clear()
 
 
+@check_arguments
 class DatabaseCheckpointCommitter(CheckpointCommitter):
     """Records commits in a table of PostgreSQL or SQLite, and keeps the last few.
 

@@ -45,6 +45,7 @@ class FlushBackoffType(Enum):
     """No repetition: the job fails, and its restart strategy decides."""
 
 
+@check_arguments
 class ElasticsearchEmitter(ABC):
     """Turns a record into requests. Override `emit` for more than one document per record, or for deletes."""
 
@@ -114,6 +115,7 @@ def _check_name(name: str, what: str) -> str:
     return name
 
 
+@check_arguments
 @dataclasses.dataclass(frozen=True)
 class ElasticsearchSink(Sink):
     """Writes documents. A builder makes it."""

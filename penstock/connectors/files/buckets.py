@@ -34,6 +34,7 @@ class BucketAssigner(ABC):
         return BasePathBucketAssigner()
 
     @staticmethod
+    @check_arguments
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
         """Use a folder for every hour of processing time, or for another span that the pattern distinguishes.
 
@@ -158,6 +159,7 @@ def time_zone(name: str | None) -> tzinfo | None:
 
 
 # --- names ---
+@check_arguments
 @dataclass(frozen=True)
 class OutputFileConfig:
     """The beginnings and ends of the names of finished files."""
@@ -231,6 +233,7 @@ class RollingPolicy:
         return False
 
     @staticmethod
+    @check_arguments
     def default_rolling_policy(
         part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> DefaultRollingPolicy:
@@ -246,6 +249,7 @@ class RollingPolicy:
         return OnCheckpointRollingPolicy()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
     """Closes files by size, age and time without a write."""

@@ -91,6 +91,7 @@ class FileCompactor(ABC):
         """
 
     @staticmethod
+    @check_arguments
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
         """Concatenate the bytes of the files, with a delimiter between them. This is for row formats."""
         if file_delimiter is not None and not isinstance(file_delimiter, bytes):
@@ -103,6 +104,7 @@ class FileCompactor(ABC):
         return IdenticalFileCompactor()
 
     @staticmethod
+    @check_arguments
     def record_wise_file_compactor(file_format: FileFormat) -> FileCompactor:
         """Read the records of every file and write them again.
 

@@ -58,6 +58,7 @@ class FileProcessingMode(Enum):
     PROCESS_CONTINUOUSLY = "continuously"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
     """Tells whether large files are read in pieces."""

@@ -12,6 +12,7 @@ _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):[^/?#]*@|(?<=[?&;])(password|pwd)=[
 _NAMED = re.compile(r"\w+")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
     """The address of a database, and the user to connect as.
@@ -94,6 +95,7 @@ class JdbcConnectionOptions:
             return JdbcConnectionOptions(self._url, self._driver_name, self._user_name, self._password)
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
     """The sizes of a sink's batches, and the number of its attempts."""
@@ -149,6 +151,7 @@ class JdbcExecutionOptions:
             return self._options
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JdbcExactlyOnceOptions:
     """The record that an exactly-once sink keeps of its commits."""

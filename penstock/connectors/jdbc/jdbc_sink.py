@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.connectors.jdbc.jdbc_options import (
     JdbcConnectionOptions,
@@ -39,6 +40,7 @@ _OWN_SQL = ("postgresql", "sqlite")
 """Databases for which this module writes its own SQL."""
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JdbcSink(Sink):
     """Writes records into a database. Programs make it with `sink`, `exactly_once_sink` or `upsert`."""

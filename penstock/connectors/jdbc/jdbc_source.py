@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.settings.values import at_least
+from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.jdbc.database import Database
 from penstock.connectors.jdbc.jdbc_options import JdbcConnectionOptions
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]
 
 
+@check_arguments
 class JdbcNumericBetweenParametersProvider:
     """Cuts a range of whole numbers, both ends included, for a query with `BETWEEN ? AND ?`."""
 
@@ -77,6 +79,7 @@ class JdbcSplit:
         return f"part-{self.number}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JdbcSource(Source):
     """The rows of a query, each once.

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.settings.values import at_least
+from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.jdbc.database import Database
 from penstock.connectors.jdbc.jdbc_options import JdbcConnectionOptions
@@ -24,6 +25,7 @@ class JdbcLookup:
     It is plain data until the first lookup, and can be made when the program is built.
     """
 
+    @check_arguments
     def __init__(
         self,
         connection_options: JdbcConnectionOptions,

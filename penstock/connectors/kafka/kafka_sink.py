@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.functions.source_functions import SinkFunction
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import SerializationSchema
 from penstock.connectors.committing.prepared_records import PreparingWriter
 from penstock.connectors.kafka.kafka_client import RETRIES, Client, client_settings, library
@@ -151,6 +152,7 @@ def _is_plain(schema: KafkaRecordSerializationSchema) -> bool:
     return schema.partitioner is None and schema.header_provider is None and schema.timestamp is None
 
 
+@check_arguments
 @dataclass(frozen=True)
 class KafkaSink(Sink, SupportsPreprocessing):
     """Writes records to Kafka topics: at least once, exactly once, or without a promise."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.kafka.kafka_client import RETRIES, Client, client_settings
@@ -92,6 +93,7 @@ class KafkaSplit:
         return f"{self.topic}-{self.partition}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class KafkaSource(Source):
     """The records of Kafka topics.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -42,6 +43,7 @@ from penstock.connectors.source_api import (
 )
 
 
+@check_arguments
 class FlinkKafkaConsumer(Source):
     """Reads topics, by default from the offsets of the group. New programs use KafkaSource."""
 
@@ -52,7 +54,7 @@ class FlinkKafkaConsumer(Source):
         properties: Mapping[str, str],
     ) -> None:
         """Read one topic, several topics, or all topics whose name matches a compiled regular expression."""
-        warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
+        warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=3)
         builder = KafkaSourceBuilder().set_properties(properties)
         if isinstance(topics, re.Pattern):
             builder.set_topic_pattern(f"(?i){topics.pattern}" if topics.flags & re.IGNORECASE else topics.pattern)
@@ -87,14 +89,9 @@ class FlinkKafkaConsumer(Source):
         otherwise = self._group_offsets()
         return self._start(SpecificOffsets(checked.given, otherwise, otherwise.reset))  # type: ignore[attr-defined]
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> FlinkKafkaConsumer:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> FlinkKafkaConsumer:
         """Give each partition its own event time, with a WatermarkStrategy or with an assigner of Flink 1.x."""
-        strategy = watermark_strategy
-        if hasattr(watermark_strategy, "to_strategy"):
-            strategy = watermark_strategy.to_strategy()
-        if not isinstance(strategy, WatermarkStrategy):
-            raise TypeError(f"expected a WatermarkStrategy or an assigner of watermarks, not {watermark_strategy!r}")
-        self.watermark_strategy = strategy
+        self.watermark_strategy = watermark_strategy
         return self
 
     def set_start_from_earliest(self) -> FlinkKafkaConsumer:
@@ -156,6 +153,7 @@ class Semantic(Enum):
     NONE = 2
 
 
+@check_arguments
 class FlinkKafkaProducer(Sink):
     """Writes to one topic. New programs use KafkaSink."""
 
@@ -172,7 +170,7 @@ class FlinkKafkaProducer(Sink):
         In the latter form each subtask writes to one partition. A partitioner or a semantic can be the fourth argument.
         `kafka_producer_pool_size` has no effect here, because a transaction is open only while it is committed.
         """
-        warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=2)
+        warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=3)
         self._partitioner: FlinkKafkaPartitioner | None = None
         if isinstance(serialization_schema, str):
             brokers, topic, serialization_schema = topic, serialization_schema, producer_config  # type: ignore[assignment]

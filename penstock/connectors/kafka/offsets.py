@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from penstock.base.arguments import check_arguments
 from penstock.connectors.kafka.kafka_client import ANSWER_SECONDS, Client, library
 from penstock.errors import NotFound
 from penstock.persisted import persisted_in
@@ -16,6 +17,7 @@ EARLIEST, LATEST = -2, -1
 """Stand-ins for timestamps in requests for offsets, as in Kafka's protocol."""
 
 
+@check_arguments
 @persisted_in("penstock.datastream.connectors.kafka")
 @dataclass(frozen=True, order=True)
 class KafkaTopicPartition:
@@ -87,6 +89,7 @@ def _check(answers: list[Any]) -> list[Any]:
     return answers
 
 
+@check_arguments
 class KafkaOffsetsInitializer(ABC):
     """Determines the offset at which each partition starts, or stops."""
 

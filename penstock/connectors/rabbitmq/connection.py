@@ -20,6 +20,7 @@ def pika() -> Any:
     return optional_library("pika", "RabbitMQ needs the package pika", "rabbitmq")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class RMQConnectionConfig:
     """The address of a broker, and the settings of a connection. The client and the broker choose values for None.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.rabbitmq.connection import RMQConnectionConfig, pika
@@ -37,6 +38,7 @@ class RMQSource(Source):
     may be several `consumers`, which share the messages.
     """
 
+    @check_arguments
     def __init__(
         self,
         connection_config: RMQConnectionConfig,
@@ -86,6 +88,7 @@ class RMQSink(Sink):
     Override the methods below to publish elsewhere, with other properties, or only where a queue is bound.
     """
 
+    @check_arguments
     def __init__(
         self, connection_config: RMQConnectionConfig, queue_name: str, serialization_schema: SerializationSchema
     ) -> None:

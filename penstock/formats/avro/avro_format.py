@@ -77,6 +77,7 @@ class AvroSchema:
         return self.schema_string
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class GenericRecordAvroTypeInfo(TypeInformation):
     """Generic records: dicts with the fields of a schema. Their content is checked when they are written."""
@@ -93,6 +94,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 
 
 # --- files ---
+@check_arguments
 @dataclass(frozen=True)
 class AvroFormat(BulkFormat):
     """Container files of generic records. With a schema, records are converted to that schema when they are read."""
@@ -155,6 +157,7 @@ def _blocks(file: WatchedFile, blocks: Any, begin: int, end: int) -> Iterator[Bl
         begin = block.offset + block.size
 
 
+@check_arguments
 @dataclass(frozen=True)
 class AvroInputFormat:
     """An Avro file, or the files in a directory, for `env.create_input`."""
@@ -170,6 +173,7 @@ class AvroInputFormat:
         return GenericRecordAvroTypeInfo(self.schema)
 
 
+@check_arguments
 class AvroBulkWriters:
     """Makes writers of Avro container files."""
 
@@ -203,6 +207,7 @@ def _misfit(value: Any, error: Exception) -> Exception:
 
 
 # --- messages ---
+@check_arguments
 class AvroRowSerializationSchema(SerializationSchema, WritesTogether):
     """Rows as single Avro records in binary form, without a header."""
 
@@ -233,6 +238,7 @@ class AvroRowSerializationSchema(SerializationSchema, WritesTogether):
         return AvroRowSerializationSchema, (None, self._schema_string)
 
 
+@check_arguments
 class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """Single Avro records in binary form, without a header, as rows."""
 

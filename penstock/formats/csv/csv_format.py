@@ -63,6 +63,7 @@ class _Column:
     separator: str = ""
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CsvSchema:
     """The columns of a CSV file and its format. A builder makes it."""
@@ -231,6 +232,7 @@ class CsvSchemaBuilder:
 
 
 # --- files ---
+@check_arguments
 @dataclass(frozen=True)
 class CsvReaderFormat(StreamFormat):
     """CSV files as rows.
@@ -293,6 +295,7 @@ def _behind_mark(file: IO[bytes]) -> int:
     return len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
 
 
+@check_arguments
 class CsvBulkWriters:
     """Makes writers of CSV files."""
 
@@ -406,6 +409,7 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
             return CsvRowSerializationSchema(self._options)
 
 
+@check_arguments
 class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """Lines of CSV, one in each message, as rows."""
 

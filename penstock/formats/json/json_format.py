@@ -56,6 +56,7 @@ __all__ = [
 class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
     """Rows as JSON objects, in UTF-8."""
 
+    @check_arguments
     def __init__(self, type_info: TypeInformation) -> None:
         self._type_info = required_row_type(type_info)
         self._write = fitting_writer_of(self._type_info)
@@ -105,6 +106,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
             return JsonRowSerializationSchema(self._type_info)
 
 
+@check_arguments
 class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """JSON objects as rows. Fields that the row type lacks are ignored, and missing fields are None."""
 
@@ -214,6 +216,7 @@ def _parser(decimals: bool) -> Callable[[str], Any]:
 
 
 # --- files ---
+@check_arguments
 @dataclass(frozen=True)
 class JsonLinesFormat(StreamFormat):
     """Files with one JSON value in each line, in UTF-8. Empty lines are skipped.
@@ -287,6 +290,7 @@ class _JsonLinesReader(LinesReader):
             raise UndecodableRecord(f"{text[:60]} is not {wanted}") from None
 
 
+@check_arguments
 @dataclass(frozen=True)
 class JsonLinesEncoder(Encoder):
     """Encodes every value as JSON on its own line, for row-wise file sinks; without a type, as `json` does."""
@@ -320,6 +324,7 @@ class JsonLinesEncoder(Encoder):
         return JsonLinesEncoder, (self.type_info,)
 
 
+@check_arguments
 class JsonLinesWriters:
     """Makes writers of files with one JSON value in each line."""
 

@@ -129,6 +129,7 @@ class AggregatedTable:
     _func: Any
     _window: _WindowParts | None
 
+    @check_arguments
     def select(self, *fields: FieldLike) -> Table:
         """Keys, window properties, and columns of what the function gives."""
         chosen = self._table._expressions(fields, "select")

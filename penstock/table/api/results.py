@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.base.arguments import check_arguments
 from penstock.common.job_client import JobClient
 from penstock.common.types import Row, RowKind
 from penstock.errors import TableException
@@ -80,6 +81,7 @@ def without_names(value: Any) -> Any:
     return value
 
 
+@check_arguments
 class TableResult:
     """What a statement came to."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.base.arguments import check_arguments
 from penstock.errors import ValidationException
 
 __all__ = ["Module", "ModuleEntry", "Modules"]
@@ -24,6 +25,7 @@ class Module:
 _CORE = Module()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ModuleEntry:
     """A module's name, and whether it is used."""

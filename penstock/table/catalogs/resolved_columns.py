@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Self
 
+from penstock.base.arguments import check_arguments
 from penstock.table.types.data_types import DataType
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Column:
     """A column with its type."""
@@ -88,6 +90,7 @@ class Column:
         return self.as_summary_string()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class PhysicalColumn(Column):
     """A column that is stored."""
@@ -99,6 +102,7 @@ class PhysicalColumn(Column):
         return True
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ComputedColumn(Column):
     """A column that is computed from others of the row."""
@@ -112,6 +116,7 @@ class ComputedColumn(Column):
         return f"AS {self.expression}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class MetadataColumn(Column):
     """A column with metadata of a record from the connector, such as the offset."""
@@ -133,6 +138,7 @@ class MetadataColumn(Column):
         return f"METADATA{origin}{' VIRTUAL' if self.virtual else ''}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class WatermarkSpec:
     """A column of event time, with its type and the expression of its watermark."""
@@ -162,6 +168,7 @@ class WatermarkSpec:
     __str__ = as_summary_string
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Constraint:
     """A condition that holds for all rows of a table."""
@@ -189,6 +196,7 @@ class Constraint:
         raise NotImplementedError(f"{type(self).__name__}: a constraint has a method as_summary_string")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class UniqueConstraint(Constraint):
     """The columns that distinguish the rows of a table."""

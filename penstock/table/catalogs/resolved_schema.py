@@ -30,6 +30,7 @@ from penstock.table.types.data_types import (
 __all__ = ["ResolvedSchema", "TableSchema"]
 
 
+@check_arguments
 class ResolvedSchema:
     """The columns and keys of a table or a result."""
 

@@ -54,6 +54,7 @@ class SchemaWatermark:
     expression: Any
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Schema:
     """Columns with their types, at most one watermark, and the primary key.

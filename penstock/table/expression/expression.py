@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from penstock.base.arguments import check_arguments
 from penstock.table.expression.expression_methods import METHODS
 from penstock.table.expression.expression_texts import text_of
+from penstock.table.expression.expression_values import Constant
 from penstock.table.expression.expression_words import (
     JsonExistsOnError,
     JsonOnNull,
@@ -28,6 +30,9 @@ from penstock.table.types.data_types import (
     TimeType,
     YearMonthIntervalType,
 )
+
+if TYPE_CHECKING:
+    from penstock.table.api.table_api import Table
 
 __all__ = [
     "Expression",
@@ -52,12 +57,14 @@ def _cast_to(kind: DataType) -> Any:
     return property(lambda self: self.cast(kind))
 
 
-def _binary(function: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: make(function, self, other)
+def _binary(function: str, behind: bool = False) -> Callable[[Any, Any], Any]:
+    """An operator; its own expression is the second operand if it stands `behind` the other."""
 
+    def call(self: Expression, other: Value) -> Expression:
+        return make(function, other, self) if behind else make(function, self, other)
 
-def _reversed(function: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: make(function, other, self)
+    call.__qualname__ = f"Expression.{function}"
+    return check_arguments(call)
 
 
 def _span(milliseconds: int, unit: Resolution) -> Any:
@@ -77,7 +84,7 @@ class Expression:
     or ("rex", a typed expression).
     """
 
-    def __init__(self, j_expr_or_property_name: Any) -> None:
+    def __init__(self, j_expr_or_property_name: str | tuple[Any, ...]) -> None:
         node = j_expr_or_property_name
         self.node: tuple[Any, ...] = ("column", node) if isinstance(node, str) else node
 
@@ -93,8 +100,8 @@ class Expression:
     __ge__ = _binary(">=")
     __and__ = _binary("AND")
     __or__ = _binary("OR")
-    __rand__ = _reversed("AND")
-    __ror__ = _reversed("OR")
+    __rand__ = _binary("AND", behind=True)
+    __ror__ = _binary("OR", behind=True)
     __invert__ = lambda self: make("IS NOT TRUE", self)  # noqa: E731
     __neg__ = lambda self: make("NEGATE", self)  # noqa: E731
     __pos__ = lambda self: self  # noqa: E731
@@ -104,12 +111,12 @@ class Expression:
     __truediv__ = _binary("/")
     __mod__ = _binary("%")
     __pow__ = _binary("POWER")
-    __radd__ = _reversed("+")
-    __rsub__ = _reversed("-")
-    __rmul__ = _reversed("*")
-    __rtruediv__ = _reversed("/")
-    __rmod__ = _reversed("%")
-    __rpow__ = _reversed("POWER")
+    __radd__ = _binary("+", behind=True)
+    __rsub__ = _binary("-", behind=True)
+    __rmul__ = _binary("*", behind=True)
+    __rtruediv__ = _binary("/", behind=True)
+    __rmod__ = _binary("%", behind=True)
+    __rpow__ = _binary("POWER", behind=True)
 
     def __getitem__(self, index: Any) -> Expression:
         return self.at(index)
@@ -146,13 +153,13 @@ class Expression:
     degrees, radians = _unary("DEGREES"), _unary("RADIANS")
     bin, hex, unhex = _unary("BIN"), _unary("HEX"), _unary("UNHEX")
 
-    def log(self, base: Any = None) -> Expression:
+    def log(self, base: Value = None) -> Expression:
         return make("LOG", self) if base is None else make("LOG", base, self)
 
-    def round(self, places: Any) -> Expression:
+    def round(self, places: Value) -> Expression:
         return make("ROUND", self, places)
 
-    def truncate(self, n: Any = 0) -> Expression:
+    def truncate(self, n: Value = 0) -> Expression:
         return make("TRUNCATE", self, n)
 
     def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
@@ -166,27 +173,27 @@ class Expression:
     is_true, is_not_true = _unary("IS TRUE"), _unary("IS NOT TRUE")
     is_false, is_not_false = _unary("IS FALSE"), _unary("IS NOT FALSE")
 
-    def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+    def between(self, lower_bound: Value, upper_bound: Value) -> Expression:
         return make("BETWEEN", self, lower_bound, upper_bound)
 
-    def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+    def not_between(self, lower_bound: Value, upper_bound: Value) -> Expression:
         return make("NOT", self.between(lower_bound, upper_bound))
 
-    def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
+    def in_(self, first_element_or_table: Value | Table, *remaining_elements: Value) -> Expression:
         if not isinstance(first_element_or_table, Expression) and hasattr(first_element_or_table, "get_schema"):
             return Expression(("in", self, first_element_or_table))
         return make("IN", self, first_element_or_table, *remaining_elements)
 
-    def then(self, if_true: Any, if_false: Any) -> Expression:
+    def then(self, if_true: Value, if_false: Value) -> Expression:
         return make("IF", self, if_true, if_false)
 
-    def if_null(self, null_replacement: Any) -> Expression:
+    def if_null(self, null_replacement: Value) -> Expression:
         return make("IFNULL", self, null_replacement)
 
-    def like(self, pattern: Any = None, escape: Any = None) -> Expression:
+    def like(self, pattern: Expression | str | None = None, escape: Expression | str | None = None) -> Expression:
         return make("LIKE", self, pattern, *_given(escape))
 
-    def similar(self, pattern: Any = None) -> Expression:
+    def similar(self, pattern: Expression | str | None = None) -> Expression:
         return make("SIMILAR TO", self, pattern)
 
     # --- types and names ---
@@ -214,13 +221,13 @@ class Expression:
     var_pop, var_samp = _unary("VAR_POP"), _unary("VAR_SAMP")
     distinct = _unary("DISTINCT")
 
-    def list_agg(self, separator: Any = None) -> Expression:
+    def list_agg(self, separator: Value = None) -> Expression:
         return make("LISTAGG", self, *_given(separator))
 
-    def percentile(self, percentage: Any, frequency: Any = None) -> Expression:
+    def percentile(self, percentage: Value, frequency: Value = None) -> Expression:
         return make("PERCENTILE", self, percentage, *_given(frequency))
 
-    def over(self, alias: Any) -> Expression:
+    def over(self, alias: Expression | str) -> Expression:
         """An aggregate over a window that was given with Table.over_window."""
         return Expression(("over", self, expression(alias)))
 
@@ -235,81 +242,81 @@ class Expression:
     md5, sha1, sha224 = _unary("MD5"), _unary("SHA1"), _unary("SHA224")
     sha256, sha384, sha512 = _unary("SHA256"), _unary("SHA384"), _unary("SHA512")
 
-    def concat(self, other: Any) -> Expression:
+    def concat(self, other: Value) -> Expression:
         return make("CONCAT", self, other)
 
-    def substring(self, begin_index: Any, length: Any = None) -> Expression:
+    def substring(self, begin_index: Value, length: Value = None) -> Expression:
         return make("SUBSTRING", self, begin_index, *_given(length))
 
-    def substr(self, begin_index: Any, length: Any = None) -> Expression:
+    def substr(self, begin_index: Value, length: Value = None) -> Expression:
         return make("SUBSTR", self, begin_index, *_given(length))
 
-    def trim(self, character: Any = None) -> Expression:
+    def trim(self, character: Value = None) -> Expression:
         return make("TRIM", word("BOTH"), " " if character is None else character, self)
 
-    def trim_leading(self, character: Any = None) -> Expression:
+    def trim_leading(self, character: Value = None) -> Expression:
         return make("TRIM", word("LEADING"), " " if character is None else character, self)
 
-    def trim_trailing(self, character: Any = None) -> Expression:
+    def trim_trailing(self, character: Value = None) -> Expression:
         return make("TRIM", word("TRAILING"), " " if character is None else character, self)
 
-    def ltrim(self, trim_str: Any = None) -> Expression:
+    def ltrim(self, trim_str: Value = None) -> Expression:
         return make("LTRIM", self, *_given(trim_str))
 
-    def rtrim(self, trim_str: Any = None) -> Expression:
+    def rtrim(self, trim_str: Value = None) -> Expression:
         return make("RTRIM", self, *_given(trim_str))
 
-    def btrim(self, trim_str: Any = None) -> Expression:
+    def btrim(self, trim_str: Value = None) -> Expression:
         return make("BTRIM", self, *_given(trim_str))
 
-    def replace(self, search: Any = None, replacement: Any = None) -> Expression:
+    def replace(self, search: Value = None, replacement: Value = None) -> Expression:
         return make("REPLACE", self, search, replacement)
 
-    def position(self, haystack: Any = None) -> Expression:
+    def position(self, haystack: Value = None) -> Expression:
         return make("POSITION", self, haystack)
 
-    def locate(self, s: Any, pos: Any = None) -> Expression:
+    def locate(self, s: Value, pos: Value = None) -> Expression:
         return make("LOCATE", self, s, *_given(pos))
 
-    def instr(self, s: Any) -> Expression:
+    def instr(self, s: Value) -> Expression:
         return make("INSTR", self, s)
 
-    def lpad(self, length: Any, pad: Any) -> Expression:
+    def lpad(self, length: Value, pad: Value) -> Expression:
         return make("LPAD", self, length, pad)
 
-    def rpad(self, length: Any, pad: Any) -> Expression:
+    def rpad(self, length: Value, pad: Value) -> Expression:
         return make("RPAD", self, length, pad)
 
-    def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression:
+    def overlay(self, new_string: Value, starting: Value, length: Value = None) -> Expression:
         return make("OVERLAY", self, new_string, starting, *_given(length))
 
-    def parse_url(self, part_to_extract: Any, key: Any = None) -> Expression:
+    def parse_url(self, part_to_extract: Value, key: Value = None) -> Expression:
         return make("PARSE_URL", self, part_to_extract, *_given(key))
 
-    def printf(self, *obj: Any) -> Expression:
+    def printf(self, *obj: Value) -> Expression:
         return make("PRINTF", self, *obj)
 
-    def elt(self, expr: Any, *exprs: Any) -> Expression:
+    def elt(self, expr: Value, *exprs: Value) -> Expression:
         return make("ELT", self, expr, *exprs)
 
-    def regexp_extract(self, regex: Any, extract_index: Any = None) -> Expression:
+    def regexp_extract(self, regex: Value, extract_index: Value = None) -> Expression:
         return make("REGEXP_EXTRACT", self, regex, *_given(extract_index))
 
-    def regexp_extract_all(self, regex: Any, extract_index: Any = None) -> Expression:
+    def regexp_extract_all(self, regex: Value, extract_index: Value = None) -> Expression:
         return make("REGEXP_EXTRACT_ALL", self, regex, *_given(extract_index))
 
-    def regexp_replace(self, regex: Any, replacement: Any) -> Expression:
+    def regexp_replace(self, regex: Value, replacement: Value) -> Expression:
         return make("REGEXP_REPLACE", self, regex, replacement)
 
-    def split_index(self, separator: Any, index: Any) -> Expression:
+    def split_index(self, separator: Value, index: Value) -> Expression:
         return make("SPLIT_INDEX", self, separator, index)
 
-    def str_to_map(self, list_delimiter: Any = None, key_value_delimiter: Any = None) -> Expression:
+    def str_to_map(self, list_delimiter: Value = None, key_value_delimiter: Value = None) -> Expression:
         if list_delimiter is None:
             return make("STR_TO_MAP", self)
         return make("STR_TO_MAP", self, list_delimiter, "=" if key_value_delimiter is None else key_value_delimiter)
 
-    def translate(self, from_str: Any, to_str: Any) -> Expression:
+    def translate(self, from_str: Value, to_str: Value) -> Expression:
         return make("TRANSLATE", self, from_str, to_str)
 
     # --- time ---
@@ -335,26 +342,26 @@ class Expression:
         """A field of a row."""
         return make("GET", self, name_or_index)
 
-    def at(self, index: Any) -> Expression:
+    def at(self, index: Value) -> Expression:
         """An element of an array, from 1 on, or the value of a key."""
         return make("ITEM", self, index)
 
-    def array_join(self, delimiter: Any, null_replacement: Any = None) -> Expression:
+    def array_join(self, delimiter: Value, null_replacement: Value = None) -> Expression:
         return make("ARRAY_JOIN", self, delimiter, *_given(null_replacement))
 
-    def array_slice(self, start_offset: Any, end_offset: Any = None) -> Expression:
+    def array_slice(self, start_offset: Value, end_offset: Value = None) -> Expression:
         return make("ARRAY_SLICE", self, start_offset, *_given(end_offset))
 
-    def array_sort(self, ascending_order: Any = None, null_first: Any = None) -> Expression:
+    def array_sort(self, ascending_order: Value = None, null_first: Value = None) -> Expression:
         return make("ARRAY_SORT", self, *_given(ascending_order), *_given(null_first))
 
-    def array_concat(self, *arrays: Any) -> Expression:
+    def array_concat(self, *arrays: Value) -> Expression:
         return make("ARRAY_CONCAT", self, *arrays)
 
-    def map_union(self, *maps: Any) -> Expression:
+    def map_union(self, *maps: Value) -> Expression:
         return make("MAP_UNION", self, *maps)
 
-    def object_update(self, *kv: Any) -> Expression:
+    def object_update(self, *kv: Value) -> Expression:
         return make("OBJECT_UPDATE", self, *kv)
 
     # --- JSON ---
@@ -369,9 +376,9 @@ class Expression:
         path: str,
         returning_type: DataType | None = None,
         on_empty: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
-        default_on_empty: Any = None,
+        default_on_empty: Value = None,
         on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
-        default_on_error: Any = None,
+        default_on_error: Value = None,
     ) -> Expression:
         returning = [] if returning_type is None else [word("RETURNING"), Expression(("literal", None, returning_type))]
         empty = _behaviour(on_empty, default_on_empty, "ON EMPTY")
@@ -409,13 +416,19 @@ def _method(function: str, name: str, parameter: str | None) -> Callable[..., Ex
         return make(function, *bound.args)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(one, kind) for one in ("self", parameter) if one]
+    parameters = [inspect.Parameter("self", kind)]
+    parameters += [inspect.Parameter(parameter, kind, annotation="Value")] if parameter else []
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters[1:]}
     call.__name__, call.__qualname__ = name, f"Expression.{name}"
     return call
 
 
 _add_methods()
+check_arguments(Expression)
+
+Value: TypeAlias = Union[Expression, Constant]  # noqa: UP007 - mypy wants it so
+"""An argument that is an expression, or a value that becomes a literal."""
 
 
 # --- making expressions ---

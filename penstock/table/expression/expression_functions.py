@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
+from penstock.base.arguments import check_arguments
+from penstock.common.time import Instant
+from penstock.common.types import Row
 from penstock.errors import ValidationException
-from penstock.table.expression.expression import Expression, JsonOnNull, TimePointUnit, expression, make, word
+from penstock.table.expression.expression import Expression, JsonOnNull, TimePointUnit, Value, expression, make, word
+from penstock.table.expression.expression_values import Constant
 from penstock.table.types.data_types import DataType
+
+if TYPE_CHECKING:
+    from penstock.table.expression.function_declarations import UserDefinedFunction
 
 __all__ = [
     "CURRENT_RANGE",
@@ -72,27 +81,29 @@ __all__ = [
 ]
 
 
+@check_arguments
 def col(name: str) -> Expression:
     """A column.
 
     >>> str(col("price") * 2 > col("limit"))
     '((price * 2) > limit)'
     """
-    if not isinstance(name, str):
-        raise TypeError(f"col takes the name of a column, not {name!r}")
     return Expression(("column", name))
 
 
-def lit(v: Any, data_type: DataType | None = None) -> Expression:
+@check_arguments
+def lit(v: Constant | Row | Instant, data_type: DataType | None = None) -> Expression:
     """A value, with the type that suits it or with the one given."""
     return Expression(("literal", v, data_type))
 
 
+@check_arguments
 def null_of(data_type: DataType) -> Expression:
     return Expression(("literal", None, data_type))
 
 
-def call(f: Any, *args: Any) -> Expression:
+@check_arguments
+def call(f: str | Callable[..., Any] | UserDefinedFunction, *args: Value | Enum) -> Expression:
     """A function by its name, or a function of the user."""
     if isinstance(f, str):
         return (
@@ -114,41 +125,48 @@ def _wrapped(function: Any) -> Any:
     raise ValidationException(f"call takes the name of a function or a function of the user, not {function!r}")
 
 
+@check_arguments
 def call_sql(sql_expression: str) -> Expression:
     """An expression as SQL writes it."""
     return Expression(("sql", sql_expression))
 
 
 # --- logic and conditions ---
-def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+@check_arguments
+def and_(predicate0: Value, predicate1: Value, *predicates: Value) -> Expression:
     return _chain("AND", predicate0, predicate1, *predicates)
 
 
-def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+@check_arguments
+def or_(predicate0: Value, predicate1: Value, *predicates: Value) -> Expression:
     return _chain("OR", predicate0, predicate1, *predicates)
 
 
-def _chain(function: str, first: Any, *others: Any) -> Expression:
+def _chain(function: str, first: Value, *others: Value) -> Expression:
     whole = expression(first)
     for other in others:
         whole = make(function, whole, other)
     return whole
 
 
-def not_(expression: Any) -> Expression:
+@check_arguments
+def not_(expression: Value) -> Expression:
     return make("NOT", expression)
 
 
-def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
+@check_arguments
+def if_then_else(condition: Value, if_true: Value, if_false: Value) -> Expression:
     return make("IF", condition, if_true, if_false)
 
 
-def coalesce(*args: Any) -> Expression:
+@check_arguments
+def coalesce(*args: Value) -> Expression:
     return make("COALESCE", *args)
 
 
 # --- numbers ---
-def negative(v: Any) -> Expression:
+@check_arguments
+def negative(v: Value) -> Expression:
     return make("NEGATE", v)
 
 
@@ -160,28 +178,34 @@ def e() -> Expression:
     return make("E")
 
 
-def rand(seed: Any = None) -> Expression:
+@check_arguments
+def rand(seed: Value = None) -> Expression:
     return make("RAND") if seed is None else make("RAND", seed)
 
 
-def rand_integer(bound: Any, seed: Any = None) -> Expression:
+@check_arguments
+def rand_integer(bound: Value, seed: Value = None) -> Expression:
     return make("RAND_INTEGER", bound) if seed is None else make("RAND_INTEGER", seed, bound)
 
 
-def atan2(y: Any, x: Any) -> Expression:
+@check_arguments
+def atan2(y: Value, x: Value) -> Expression:
     return make("ATAN2", y, x)
 
 
-def log(v: Any, base: Any = None) -> Expression:
+@check_arguments
+def log(v: Value, base: Value = None) -> Expression:
     return make("LOG", v) if base is None else make("LOG", base, v)
 
 
 # --- texts ---
-def concat(first: Any, *others: Any) -> Expression:
+@check_arguments
+def concat(first: Value, *others: Value) -> Expression:
     return make("CONCAT", first, *others)
 
 
-def concat_ws(separator: Any, first: Any, *others: Any) -> Expression:
+@check_arguments
+def concat_ws(separator: Value, first: Value, *others: Value) -> Expression:
     return make("CONCAT_WS", separator, first, *others)
 
 
@@ -202,7 +226,8 @@ def current_timestamp() -> Expression:
     return make("CURRENT_TIMESTAMP")
 
 
-def current_watermark(rowtimeAttribute: Any) -> Expression:  # noqa: N803
+@check_arguments
+def current_watermark(rowtimeAttribute: Value) -> Expression:  # noqa: N803
     return make("CURRENT_WATERMARK", rowtimeAttribute)
 
 
@@ -214,40 +239,49 @@ def local_timestamp() -> Expression:
     return make("LOCALTIMESTAMP")
 
 
-def to_date(date_str: Any, format: Any = None) -> Expression:
+@check_arguments
+def to_date(date_str: Value, format: Value = None) -> Expression:
     return make("TO_DATE", date_str) if format is None else make("TO_DATE", date_str, format)
 
 
-def to_timestamp(timestamp_str: Any, format: Any = None) -> Expression:
+@check_arguments
+def to_timestamp(timestamp_str: Value, format: Value = None) -> Expression:
     return make("TO_TIMESTAMP", timestamp_str) if format is None else make("TO_TIMESTAMP", timestamp_str, format)
 
 
-def to_timestamp_ltz(*args: Any) -> Expression:
+@check_arguments
+def to_timestamp_ltz(*args: Value) -> Expression:
     return make("TO_TIMESTAMP_LTZ", *args)
 
 
-def date_format(timestamp: Any, format: Any) -> Expression:
+@check_arguments
+def date_format(timestamp: Value, format: Value) -> Expression:
     return make("DATE_FORMAT", timestamp, format)
 
 
-def from_unixtime(unixtime: Any, format: Any = None) -> Expression:
+@check_arguments
+def from_unixtime(unixtime: Value, format: Value = None) -> Expression:
     return make("FROM_UNIXTIME", unixtime) if format is None else make("FROM_UNIXTIME", unixtime, format)
 
 
-def unix_timestamp(date_str: Any = None, format: Any = None) -> Expression:
+@check_arguments
+def unix_timestamp(date_str: Value = None, format: Value = None) -> Expression:
     return make("UNIX_TIMESTAMP", *(value for value in (date_str, format) if value is not None))
 
 
-def convert_tz(date_str: Any, tz_from: Any, tz_to: Any) -> Expression:
+@check_arguments
+def convert_tz(date_str: Value, tz_from: Value, tz_to: Value) -> Expression:
     return make("CONVERT_TZ", date_str, tz_from, tz_to)
 
 
-def timestamp_diff(time_point_unit: TimePointUnit, time_point1: Any, time_point2: Any) -> Expression:
+@check_arguments
+def timestamp_diff(time_point_unit: TimePointUnit, time_point1: Value, time_point2: Value) -> Expression:
     return make("TIMESTAMPDIFF", word(time_point_unit.name), time_point1, time_point2)
 
 
+@check_arguments
 def temporal_overlaps(
-    left_time_point: Any, left_temporal: Any, right_time_point: Any, right_temporal: Any
+    left_time_point: Value, left_temporal: Value, right_time_point: Value, right_temporal: Value
 ) -> Expression:
     return make("OVERLAPS", left_time_point, left_temporal, right_time_point, right_temporal)
 
@@ -257,48 +291,59 @@ def source_watermark() -> Expression:
 
 
 # --- rows, arrays, maps ---
-def row(head: Any, *tail: Any) -> Expression:
+@check_arguments
+def row(head: Value, *tail: Value) -> Expression:
     return make("ROW", head, *tail)
 
 
-def array(head: Any, *tail: Any) -> Expression:
+@check_arguments
+def array(head: Value, *tail: Value) -> Expression:
     return make("ARRAY", head, *tail)
 
 
-def map_(key: Any, value: Any, *tail: Any) -> Expression:
+@check_arguments
+def map_(key: Value, value: Value, *tail: Value) -> Expression:
     return make("MAP", key, value, *tail)
 
 
-def map_from_arrays(key: Any, value: Any) -> Expression:
+@check_arguments
+def map_from_arrays(key: Value, value: Value) -> Expression:
     return make("MAP_FROM_ARRAYS", key, value)
 
 
-def object_of(class_name: Any, *args: Any) -> Expression:
+@check_arguments
+def object_of(class_name: Value, *args: Value) -> Expression:
     return make("OBJECT_OF", class_name, *args)
 
 
 # --- JSON ---
-def json(value: Any) -> Expression:
+@check_arguments
+def json(value: Value) -> Expression:
     return make("JSON", value)
 
 
-def json_string(value: Any) -> Expression:
+@check_arguments
+def json_string(value: Value) -> Expression:
     return make("JSON_STRING", value)
 
 
-def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression:
+@check_arguments
+def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Value) -> Expression:
     return make("JSON_OBJECT", *args, _on_null(on_null))
 
 
-def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: Any) -> Expression:
+@check_arguments
+def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: Value) -> Expression:
     return make("JSON_ARRAY", *args, _on_null(on_null))
 
 
-def json_object_agg(on_null: JsonOnNull, key_expr: Any, value_expr: Any) -> Expression:
+@check_arguments
+def json_object_agg(on_null: JsonOnNull, key_expr: Value, value_expr: Value) -> Expression:
     return make("JSON_OBJECTAGG", key_expr, value_expr, _on_null(on_null))
 
 
-def json_array_agg(on_null: JsonOnNull, item_expr: Any) -> Expression:
+@check_arguments
+def json_array_agg(on_null: JsonOnNull, item_expr: Value) -> Expression:
     return make("JSON_ARRAYAGG", item_expr, _on_null(on_null))
 
 
@@ -307,14 +352,17 @@ def _on_null(behaviour: JsonOnNull) -> Expression:
 
 
 # --- windows and columns ---
-def lag(expr: Any, offset: Any = 1, default: Any = None) -> Expression:
+@check_arguments
+def lag(expr: Value, offset: Value = 1, default: Value = None) -> Expression:
     return make("LAG", expr, offset) if default is None else make("LAG", expr, offset, default)
 
 
-def lead(expr: Any, offset: Any = 1, default: Any = None) -> Expression:
+@check_arguments
+def lead(expr: Value, offset: Value = 1, default: Value = None) -> Expression:
     return make("LEAD", expr, offset) if default is None else make("LEAD", expr, offset, default)
 
 
+@check_arguments
 def row_interval(rows: int) -> Expression:
     """A number of rows, as the size of a window."""
     return Expression(("rows", rows))
@@ -324,11 +372,13 @@ def current_database() -> Expression:
     return make("CURRENT_DATABASE")
 
 
+@check_arguments
 def descriptor(*column_names: str) -> Expression:
     return Expression(("descriptor", column_names))
 
 
-def range_(start: Any, end: Any) -> Expression:
+@check_arguments
+def range_(start: Value, end: Value) -> Expression:
     """Columns from one to another, by name or by position from 1 on."""
     return make("RANGE", _column(start), _column(end))
 
@@ -337,11 +387,13 @@ def with_all_columns() -> Expression:
     return make("WITH_ALL_COLUMNS")
 
 
-def with_columns(head: Any, *tails: Any) -> Expression:
+@check_arguments
+def with_columns(head: Value, *tails: Value) -> Expression:
     return make("WITH_COLUMNS", *map(_column, (head, *tails)))
 
 
-def without_columns(head: Any, *tails: Any) -> Expression:
+@check_arguments
+def without_columns(head: Value, *tails: Value) -> Expression:
     return make("WITHOUT_COLUMNS", *map(_column, (head, *tails)))
 
 

@@ -352,7 +352,7 @@ Types = DataType | str | Sequence[DataType | str] | None
 
 @check_arguments
 def udf(
-    f: Any = None,
+    f: Callable[..., Any] | UserDefinedFunction | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     deterministic: bool | None = None,
@@ -365,7 +365,7 @@ def udf(
 
 @check_arguments
 def udtf(
-    f: Any = None,
+    f: Callable[..., Any] | UserDefinedFunction | None = None,
     input_types: Types = None,
     result_types: Types = None,
     deterministic: bool | None = None,
@@ -377,7 +377,7 @@ def udtf(
 
 @check_arguments
 def udaf(
-    f: Any = None,
+    f: Callable[..., Any] | UserDefinedFunction | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
@@ -391,7 +391,7 @@ def udaf(
 
 @check_arguments
 def udtaf(
-    f: Any = None,
+    f: Callable[..., Any] | UserDefinedFunction | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,

@@ -6,6 +6,8 @@ import copy
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from penstock.base.arguments import check_arguments
+
 if TYPE_CHECKING:
     from penstock.common.type_information import TypeInformation
 
@@ -171,6 +173,7 @@ class DoubleType(FractionalType):
     sql = "DOUBLE"
 
 
+@check_arguments
 class DecimalType(FractionalType):
     """Decimal numbers of at most `precision` digits, `scale` of them after the point."""
 
@@ -188,6 +191,7 @@ class DecimalType(FractionalType):
         return f"DECIMAL({self.precision}, {self.scale})"
 
 
+@check_arguments
 class _SizedType(AtomicType):
     """Texts and bytes with a length."""
 
@@ -234,6 +238,7 @@ class DateType(AtomicType):
     sql = "DATE"
 
 
+@check_arguments
 class _PreciseType(AtomicType):
     """Moments with a number of digits after the second. Values are kept in microseconds."""
 
@@ -249,6 +254,7 @@ class _PreciseType(AtomicType):
         return f"{self.sql}({self.precision})"
 
 
+@check_arguments
 class TimeType(_PreciseType):
     """Times of day."""
 
@@ -290,6 +296,7 @@ class Resolution(Enum):
     SECOND = "SECOND"
 
 
+@check_arguments
 class DayTimeIntervalType(AtomicType):
     """A span of milliseconds."""
 
@@ -305,6 +312,7 @@ class DayTimeIntervalType(AtomicType):
         return _interval(self.first, self.last)
 
 
+@check_arguments
 class YearMonthIntervalType(AtomicType):
     """A span of months."""
 

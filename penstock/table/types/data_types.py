@@ -81,6 +81,7 @@ __all__ = [
 ]
 
 
+@check_arguments
 class ArrayType(DataType):
     """Lists of elements of one type."""
 
@@ -98,6 +99,7 @@ class ListViewType(ArrayType):
     """Inside the accumulator of a function: a list that has its own state."""
 
 
+@check_arguments
 class MultisetType(DataType):
     """The number of occurrences of each element."""
 
@@ -111,6 +113,7 @@ class MultisetType(DataType):
         return f"MULTISET<{self.element_type.as_sql()}>"
 
 
+@check_arguments
 class MapType(DataType):
     """Maps from keys of one type to values of another."""
 
@@ -131,6 +134,7 @@ class MapViewType(MapType):
 class RowField:
     """A field of a ROW."""
 
+    @check_arguments
     def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
         if not isinstance(name, str):
             raise TypeError(f"the name of a field is a text, not {name!r}")
@@ -166,6 +170,7 @@ class RowField:
         return iter((self.name, self.data_type))
 
 
+@check_arguments
 class RowType(DataType):
     """Fields with names. A field is found by its name or its position.
 

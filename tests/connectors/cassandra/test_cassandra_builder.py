@@ -69,7 +69,7 @@ def test_what_cannot_be_built():
         new().set_cluster_builder("here")
     with pytest.raises(TypeError, match="must be a CassandraFailureHandler"):
         new().set_failure_handler(print)
-    with pytest.raises(TypeError, match="takes a DataStream"):
+    with pytest.raises(TypeError, match="the argument input must be a DataStream"):
         CassandraSink.add_sink([1])
 
 

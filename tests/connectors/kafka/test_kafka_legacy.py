@@ -132,7 +132,7 @@ def test_partitioners_and_keyed_schemas(kafka, name):
 
 
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(TypeError, match="properties"):
+    with pytest.raises(TypeError, match="producer_config must be a Mapping"):
         FlinkKafkaProducer("topic", SimpleStringSchema(), "localhost:9092")
     fixed = FlinkFixedPartitioner()
     fixed.open(5, 8)

@@ -174,13 +174,13 @@ def test_mistakes_that_building_finds():
     options = JdbcConnectionOptions("jdbc:sqlite:x.db")
     with pytest.raises(ValueError, match="does not fill the 1 places"):
         JdbcSink.sink("INSERT INTO t VALUES (?)", PEOPLE, options)
-    with pytest.raises(TypeError, match="jdbc_connection_options must be JdbcConnectionOptions, not 'jdbc:sqlite:x'"):
+    with pytest.raises(TypeError, match="jdbc_connection_options must be a JdbcConnectionOptions, not 'jdbc:sqlite:x'"):
         JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PEOPLE, "jdbc:sqlite:x")
     with pytest.raises(TypeError, match="type_info"):
         JdbcSink.sink("INSERT INTO t VALUES (?, ?)", "ROW", options)
     with pytest.raises(ValueError, match="must be some of the columns"):
         JdbcSink.upsert("t", ["a", "b"], ["c"], None, options)
-    with pytest.raises(TypeError, match="key_columns is a list of names"):
+    with pytest.raises(TypeError, match="key_columns must be a Sequence of which each element is a string"):
         JdbcSink.upsert("t", ["a", "b"], "a", None, options)
     with pytest.raises(ValueError, match="row type that names them"):
         JdbcSink.upsert("t", None, ["a"], None, options)

@@ -383,7 +383,7 @@ def test_warnings_of_a_timeout_that_comes_near(caplog):
 
 
 def test_mistakes():
-    with pytest.raises(TypeError, match="expected a TwoPhaseCommitSinkFunction"):
+    with pytest.raises(TypeError, match="must be a TwoPhaseCommitSinkFunction"):
         as_sink(print)
     with pytest.raises(ValueError, match="between 0 and 1"):
         Recorded().enable_transaction_timeout_warnings(2)

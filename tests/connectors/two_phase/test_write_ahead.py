@@ -264,10 +264,10 @@ def test_types_are_checked_and_mistakes_found():
         writer.write("x", None)
     with pytest.raises(TypeMismatch, match="'x'"):
         writer.write_all([1, "x"], None, None)
-    with pytest.raises(TypeError, match="expected a CheckpointCommitter"):
+    with pytest.raises(TypeError, match="must be a CheckpointCommitter"):
         Listed("file:///tmp/x")
-    with pytest.raises(TypeError, match="expected type information"):
-        Listed(Remembered(set()), type_info=int)
+    with pytest.raises(TypeError, match="type_info must be a TypeInformation"):
+        Listed(Remembered(set()), type_info=5)
 
 
 def test_without_checkpoints_everything_is_sent_at_the_end(tmp_path):

@@ -104,7 +104,7 @@ def test_a_system_function_takes_the_place_of_one_of_sql(t_env):
 def test_columnar_files_take_types_of_tables(writers):
     declared = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()])
     assert writers.for_row_type(PAIR) == writers.for_row_type(declared)
-    with pytest.raises(TypeError, match="the type of a row"):
+    with pytest.raises(TypeError, match="must be a RowTypeInfo"):
         writers.for_row_type(DataTypes.INT())
 
 

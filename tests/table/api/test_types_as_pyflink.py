@@ -38,7 +38,7 @@ def test_the_fields_of_a_row():
         (lambda: PAIR[1.5], TypeError, "its name, its position or a slice"),
         (lambda: PAIR[True], TypeError, "its name, its position or a slice"),
         (lambda: RowType().add("name"), ValueError, "needs a type"),
-        (lambda: RowField(1, DataTypes.INT()), TypeError, "a text, not 1"),
+        (lambda: RowField(1, DataTypes.INT()), TypeError, "must be a string, not 1"),
     ],
 )
 def test_fields_that_are_not_there(wrong, error, words):

@@ -40,7 +40,7 @@ def test_to_millis(value, millis):
 
 @pytest.mark.parametrize("value", ["5 s", 1.5, None, True])
 def test_to_millis_refuses_anything_else(value):
-    with pytest.raises(TypeError, match="expected a Duration"):
+    with pytest.raises(TypeError, match="must be a Duration, a Time, a timedelta or a whole number"):
         to_millis(value)
 
 

@@ -277,9 +277,9 @@ def test_what_cannot_be_written_is_refused(kind):
     with pytest.raises(TypeMismatch, match="does not fit LONG"):
         written(kind.writers.for_row_type(NUMBERED), [("x", "y")])
     for bad in (Types.STRING(), "n BIGINT"):
-        with pytest.raises(TypeError, match="type of a row"):
+        with pytest.raises(TypeError, match="must be a RowTypeInfo"):
             kind.writers.for_row_type(bad)
-        with pytest.raises(TypeError, match="type of a row"):
+        with pytest.raises(TypeError, match="must be a RowTypeInfo"):
             kind.format(bad)
     with pytest.raises(TypeError, match="no form in a columnar file"):
         kind.writers.for_row_type(Types.ROW([Types.PICKLED_BYTE_ARRAY()]))

@@ -128,7 +128,7 @@ def test_functions_are_checked_when_the_program_is_written():
     [
         ((0, 10), ValueError, "max_attempts must be above 0, not 0"),
         ((1, -1), ValueError, "backoff_time_millis must be above 0, not -1"),
-        (("1", 10), TypeError, "max_attempts must be a number, not '1'"),
+        (("1", 10), TypeError, "max_attempts must be a whole number, not '1'"),
     ],
 )
 def test_strategies_are_checked(arguments, error, match):
