@@ -1,4 +1,4 @@
-"""Programs that come as one file: a zip, a wheel, or what `penstock package` made; unpacked to be imported from."""
+"""Programs in one file (a zip, a wheel, or a package of `penstock package`), unpacked for imports."""
 
 from __future__ import annotations
 

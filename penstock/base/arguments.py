@@ -144,7 +144,7 @@ class _Arguments:
 
 
 class _Refused(Exception):
-    """An argument is not allowed: its name, its check, its value."""
+    """An argument that is not allowed: its name, its check, its value."""
 
 
 def _fit(name: str, check: Check | None, default: Any, value: Any) -> Any:
@@ -159,7 +159,7 @@ def _fit(name: str, check: Check | None, default: Any, value: Any) -> Any:
 def invalid_argument(
     method: str, argument: str, given: Any, allowed: str, classes: tuple[type, ...] = ()
 ) -> InvalidArgument:
-    """Make the error for an argument that is not what `allowed` says: objects of `classes`, among others."""
+    """Return the error for an argument that is not `allowed`: objects of `classes`, among others."""
     hint = f"; write {given.__name__}()" if isinstance(given, type) and issubclass(given, classes) else ""
     shown = f"{'******' if 'password' in argument else _short.repr(given)} ({type(given).__name__})"
     message = f"{method}: the argument {argument} must be {allowed}, not {shown}{hint}"

@@ -111,6 +111,6 @@ def _address(defined: type) -> tuple[str, str]:
 
 
 def _bind(defined: type, module: str, name: str) -> None:
-    """Make a class an attribute of a module. A class inside of another class is one already."""
+    """Make a class an attribute of a module. A class inside another class needs no attribute."""
     if "." not in name:
         setattr(sys.modules.setdefault(module, ModuleType(module)), name, defined)

@@ -30,15 +30,15 @@ from penstock.errors import AlreadyThere, PenstockError, StorageError
 ATTEMPTS = 6
 _WAITS = (0.02, 0.1, 0.5, 2.0, 4.0)
 _PATIENCE = 20.0
-"""Seconds after which a call that fails is not tried again: its client has tried for long enough by itself."""
+"""Time after which a failing call is not repeated, in seconds. Its client has then tried for long enough by itself."""
 _LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _LASTING_CODES = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EINVAL),
 }
-"""Errors that another try will not heal."""
+"""Errors that another attempt will not heal."""
 _CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "requests", "urllib3", "paramiko"}
-"""Packages that talk to a storage for fsspec. Some of their errors are no OSError."""
+"""Packages with which fsspec talks to a storage. Some of their errors are not OSError."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols of object stores. They have no folders; a file appears whole, and on request only if it is new."""
 _LISTINGS = 20
@@ -230,7 +230,7 @@ class Storage:
 
     # --- renaming ---
     def rename(self, name: str, new: str) -> None:
-        """Give a file another name; a file that has that name is replaced. In an object store it is copied."""
+        """Rename a file. An existing file of the new name is replaced. In an object store the file is copied."""
         source, target = self.path(name), self.path(new)
 
         def move() -> None:

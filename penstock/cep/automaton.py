@@ -47,7 +47,7 @@ class State:
 
     number: int
     name: str
-    """Unique in the automaton."""
+    """Name of the state, unique in the automaton."""
     element: str
     """Name under which an event that is taken here is kept."""
     kind: StateKind

@@ -1,4 +1,4 @@
-"""The operator that finds patterns: it keeps events until the watermark has reached them, and matches them then."""
+"""The operator that finds patterns. It keeps events until the watermark has reached them, and then matches them."""
 
 from __future__ import annotations
 
@@ -268,10 +268,11 @@ class PatternOperator(KeyedTimerOperator):
             self._growth.warn(matches, key)
 
     def _limit(self, time: int, key: Any) -> None:
-        """Wake up when a match that began now must be complete.
+        """Register a timer for the time by which a match that began now must be complete.
 
-        Once a match has begun, Flink does so for each further event of the same round. That shows only where there are
-        other limits, which strike whenever the key wakes up; so it is done only there.
+        Once a match has begun, Flink does this for each further event of the same round. The difference shows
+        only if there are other limits, which apply whenever the key is processed, so it is done only in that
+        case.
         """
         window = self._matcher.window
         if window is None:

@@ -1,4 +1,4 @@
-"""Checks of a whole pattern: names, skip targets, times. What single methods can check, they check themselves."""
+"""Checks of a whole pattern: names, skip targets, times. Methods check their own arguments themselves."""
 
 from __future__ import annotations
 

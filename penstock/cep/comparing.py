@@ -1,4 +1,4 @@
-"""The order of events that have the same timestamp, as a comparator says."""
+"""The order of events with the same timestamp, as defined by a comparator."""
 
 from __future__ import annotations
 

@@ -111,14 +111,14 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Not:
-    """True where the other is false."""
+    """Negates a condition."""
 
     of: Condition
 
 
 @dataclass(frozen=True)
 class Both:
-    """The right one is asked only if the left one is true."""
+    """Both conditions hold. The right one is evaluated only if the left one is true."""
 
     left: Condition
     right: Condition
@@ -126,7 +126,7 @@ class Both:
 
 @dataclass(frozen=True)
 class Either:
-    """The right one is asked only if the left one is false."""
+    """One of the conditions holds. The right one is evaluated only if the left one is false."""
 
     left: Condition
     right: Condition

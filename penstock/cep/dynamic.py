@@ -1,4 +1,4 @@
-"""Patterns that are replaced while the job runs: the second input of the operator brings the next one, as text."""
+"""Patterns that are replaced while the job runs. The second input of the operator brings new patterns as text."""
 
 from __future__ import annotations
 

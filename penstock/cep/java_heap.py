@@ -1,4 +1,4 @@
-"""A binary heap that gives equal elements out in the order of `java.util.PriorityQueue`, which `heapq` does not.
+"""A binary heap that returns equal elements in the order of `java.util.PriorityQueue`, unlike `heapq`.
 
 The functions work on a plain list. An element is a tuple that begins with its rank.
 """
@@ -23,7 +23,7 @@ def push(heap: list[Any], item: Any) -> None:
 
 
 def pop(heap: list[Any]) -> Any:
-    """Remove the first item; the last one takes its place and sinks."""
+    """Remove and return the first item. The last item takes its place and sinks."""
     first, last = heap[0], heap.pop()
     if heap:
         _sink(heap, 0, last)
@@ -31,7 +31,7 @@ def pop(heap: list[Any]) -> Any:
 
 
 def keep(heap: list[Any], wanted: Callable[[Any], bool]) -> None:
-    """Remove all items but the wanted, and put the rest in order from the middle down."""
+    """Remove all unwanted items, and restore the order of the rest from the middle down."""
     kept = [item for item in heap if wanted(item)]
     if len(kept) == len(heap):
         return

@@ -71,7 +71,7 @@ class PartialMatches:
 
 
 class _Flat:
-    """Nodes as a list in which each knows the index of the one before, and every event once by its number."""
+    """A flat form of nodes: each knows the index of the node before, and every event is stored once by its number."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[str, int, int | None]] = []

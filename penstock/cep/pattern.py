@@ -14,14 +14,14 @@ from penstock.errors import MalformedPatternException, UnsupportedOperation
 
 P = TypeVar("P", bound="Pattern")
 GROUP = "GroupPattern"
-"""The name that every group has."""
+"""Name of every group."""
 
 
 @check_arguments
 class Pattern:
-    """The last element of a sequence, which knows the one before it.
+    """The last element of a sequence, which knows the element before it.
 
-    `begin`, `next` and their kin make a new element; all other methods change the element and return it.
+    `begin`, `next` and similar methods create a new element. All other methods change the element and return it.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from penstock.api.functions.process_functions import SideOutputContext
 from penstock.api.output_tag import OutputTag
 
 Match: TypeAlias = dict[str, list[Any]]
-"""The events of a match by the names of the elements, in the order in which the elements accepted their first."""
+"""Events of a match by the names of the elements, in the order in which the elements accepted their first events."""
 
 
 class PatternProcessFunction(Function):
@@ -121,7 +121,7 @@ class Selecting(PatternProcessFunction):
 
 
 class SelectingWithTimeouts(Selecting, TimedOutPartialMatchHandler):
-    """The same, with a function for timeouts and the side output for its results."""
+    """A select function with a function for timeouts and the side output for its results."""
 
     def __init__(self, function: Any, flat: bool, tag: OutputTag, on_timeout: Any) -> None:
         super().__init__(function, flat)

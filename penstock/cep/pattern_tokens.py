@@ -1,4 +1,4 @@
-"""Cuts the text form of a pattern into tokens, and reports errors with their position."""
+"""Tokens of the text form of a pattern, and errors with their position."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Reader:
         return self._tokens[self._next]
 
     def take(self, text: str) -> bool:
-        """Take the next token if it is this sign or word."""
+        """Take the next token if it is this sign or word. Return True if it is."""
         return self.take_one_of(text) is not None
 
     def take_one_of(self, *texts: str) -> str | None:
@@ -69,7 +69,7 @@ class Reader:
         return token.text
 
     def take_kind(self, kind: str) -> str | None:
-        """Take the next token if it is of this kind."""
+        """Take the next token if it is of this kind, and return its text. Otherwise return None."""
         token = self.token
         if token.kind != kind:
             return None

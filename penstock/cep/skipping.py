@@ -72,7 +72,7 @@ class NoSkip(AfterMatchSkipStrategy):
 
 @dataclass(frozen=True)
 class SkipToNext(AfterMatchSkipStrategy):
-    """Keeps what began after the first event of the match."""
+    """Keeps the matches that began after the first event of the match."""
 
     def first_kept(self, match: Numbers) -> int | None:
         return min(numbers[0] for numbers in match.values()) + 1
@@ -83,7 +83,7 @@ class SkipToNext(AfterMatchSkipStrategy):
 
 @dataclass(frozen=True)
 class SkipPastLastEvent(AfterMatchSkipStrategy):
-    """Keeps what began after the last event of the match."""
+    """Keeps the matches that began after the last event of the match."""
 
     def first_kept(self, match: Numbers) -> int | None:
         return max(numbers[-1] for numbers in match.values()) + 1
@@ -94,7 +94,7 @@ class SkipPastLastEvent(AfterMatchSkipStrategy):
 
 @dataclass(frozen=True)
 class SkipToElement(AfterMatchSkipStrategy):
-    """Keeps what began at an event of the match, or later."""
+    """Keeps the matches that began at a given event of the match, or later."""
 
     target: str = ""
     last: bool = False

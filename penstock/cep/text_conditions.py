@@ -1,4 +1,4 @@
-"""Reads conditions in text form: `type = 'a' and value > start.value`."""
+"""Parser of conditions in text form: `type = 'a' and value > start.value`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Calculation:
-    """Two terms and an operator. With something missing, the result is missing too."""
+    """Two terms and an operator. The result is missing if a term is missing."""
 
     sign: str
     left: Expression
@@ -105,7 +105,7 @@ class Calculation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two terms compared. With something missing it is false, unless it asks for null."""
+    """A comparison of two terms. It is false if a term is missing, unless it asks for null."""
 
     sign: str
     left: Expression
@@ -138,7 +138,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Negation:
-    """The opposite."""
+    """The negation of a condition."""
 
     of_what: Expression
 

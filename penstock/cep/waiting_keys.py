@@ -25,7 +25,7 @@ class WaitingKeys:
         heapify(self._later)
         self._arrived: list[tuple[int, Any]] = []
         self.add = self._arrived.append
-        """Called with (time, key). A key may be there several times."""
+        """Adds a pair (time, key). The same key may be added several times."""
 
     def due(self, watermark: int) -> Iterator[Any]:
         """Yield the keys whose time has come, and remove each."""

@@ -102,7 +102,7 @@ class Meter(Metric):
         return self._count
 
     def rate(self) -> float:
-        """Events per second."""
+        """Return the number of events per second."""
         self._forget(int(self._clock()))
         return sum(events for _, events in self._recent) / self._span
 
@@ -115,7 +115,7 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """Count, sum, least, greatest and mean of the values it was given; the last three are None without values."""
+    """Count, sum, least, greatest and mean of the given values. Without values, the last three are None."""
 
     kind: ClassVar[str] = HISTOGRAM
     combining: Mapping[str, str] = {"min": "min", "max": "max", "mean": "mean"}

@@ -45,7 +45,7 @@ JOB_ID = "c0ffee" + "0" * 26
 
 
 class Crash(BaseException):
-    """A process is gone. Not an Exception, so that no `except Exception` can handle it."""
+    """A process is gone. It is not an Exception, so that no `except Exception` can handle it."""
 
 
 class Schedule:
@@ -131,7 +131,10 @@ class Store:
         _durable(f"after committing {transaction}")
 
     def commit_marked(self, origin: str, transaction: str, records: list[Any], check: Callable[[], None]) -> None:
-        """Commit records with a marker. Only a few markers are remembered. `check` may refuse the commit."""
+        """Commit records with a marker.
+
+        Only a few markers are remembered. `check` may refuse while nobody else can commit.
+        """
         _durable(f"before writing {transaction}")
         known = self.markers.setdefault(origin, [])
         if transaction not in known:

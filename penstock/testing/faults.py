@@ -12,15 +12,18 @@ from penstock.testing.cluster import ManualClock
 
 T = TypeVar("T")
 LONGEST_OUTAGE = 12
-"""Calls in a row that a storage refuses. It is more than the tries of one call, so that some calls fail for good."""
+"""Greatest number of calls in a row that a storage refuses.
+
+It exceeds the attempts of one call, so some calls fail for good.
+"""
 STALE_FOR = 6
-"""Looks at a storage for which a new file may stay hidden in listings."""
+"""Number of listings in which a new file may stay hidden."""
 MOST_JUMPS = 3
 HOUR = 3_600_000
 
 
 class Faults:
-    """Decides by chance which calls of a storage go wrong, and how.
+    """Decides by chance which calls of a storage fail, and in which way.
 
     refused    the call does nothing and fails, and perhaps so do those that follow
     unanswered the call does its work, but its answer is lost, so that it is called a second time

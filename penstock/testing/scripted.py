@@ -35,7 +35,7 @@ class idle:  # noqa: N801
 
 @dataclass(frozen=True)
 class pause:  # noqa: N801
-    """Ends the input of this epoch."""
+    """Ends the input of the present epoch."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The configuration of Hadoop's clients: where it is, and which name nodes it names."""
+"""The configuration of Hadoop's clients: its folder, and the name nodes in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import ConfigurationError
 ON_YARN = "__spark_conf__/__hadoop_conf__"
 """Folder in a container of YARN that holds the driver's configuration."""
 HTTP_PORT, HTTPS_PORT = 9870, 9871
-"""Ports that name nodes of Hadoop 3 listen on unless told otherwise."""
+"""Default ports of name nodes of Hadoop 3."""
 
 
 class HadoopConfiguration:

@@ -12,7 +12,7 @@ import requests
 from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
 
 PATIENCE = (10, 120)
-"""Seconds until a connection is made, and between two pieces of an answer."""
+"""Time limits for opening a connection and between two pieces of an answer, in seconds."""
 
 
 class HttpHdfs(WebHDFS):
@@ -77,7 +77,7 @@ class HttpHdfs(WebHDFS):
 
 
 class _HttpFile(WebHDFile):
-    """A file that takes no error message of a data node for content."""
+    """A file that does not mistake an error message of a data node for content."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         length = min(self.size, end) - max(start, 0)

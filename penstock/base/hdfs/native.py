@@ -29,7 +29,7 @@ _CODES = {
     "DSQuotaExceededException": errno.EDQUOT,
     "NSQuotaExceededException": errno.EDQUOT,
 }
-"""Errors of a name node that another try will not heal."""
+"""Errors of a name node that another attempt will not heal."""
 
 
 _clients: list[Client] = []
@@ -40,7 +40,7 @@ fsspec forgets its file systems after a fork, and the destructor of a client wai
 
 
 class NativeHdfs(AbstractFileSystem):
-    """One cluster. Errors are OSError and say in one line what the name node said."""
+    """One cluster. Errors are OSError with the name node's message in one line."""
 
     protocol = ("hdfs", "viewfs")
     root_marker = "/"

@@ -34,7 +34,7 @@ class Line(NamedTuple):
     text: str
     origin: Origin
     error: str = ""
-    """A traceback."""
+    """Text of a traceback."""
     path: str = ""
     line: int = 0
     function: str = ""
@@ -64,7 +64,7 @@ def record_of(line: Line) -> SlotRecord:
 
 
 def show(line: Line) -> None:
-    """Hand a line to the handlers of this process. Its level was judged where it was written."""
+    """Pass a line to the handlers of this process. Its level was checked where it was written."""
     logging.getLogger(line.logger).handle(record_of(line))
 
 

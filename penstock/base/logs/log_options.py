@@ -38,7 +38,7 @@ class LogSettings:
     lines_per_second: int = 1000
     """Greatest number of lines per second for all slots together. 0 lets only errors through."""
     line_length: int = 16_384
-    """Characters of a line, and of the traceback behind it; the rest is cut off."""
+    """Greatest number of characters of a line, and of its traceback. The rest is cut off."""
     format: str = TEXT
 
 

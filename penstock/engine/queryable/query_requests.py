@@ -48,7 +48,7 @@ class QueryRequest:
 
     @classmethod
     def of(cls, name: str, *keys: Any) -> QueryRequest:
-        """Ask for some keys."""
+        """Return a request for some keys."""
         return cls(name, keys)
 
 
@@ -98,7 +98,7 @@ class QueryAnswer:
 
     name: str
     kind: str
-    """value, list, map, reducing or aggregating."""
+    """Kind of the state: value, list, map, reducing or aggregating."""
     cut: Cut
     keys: tuple[Any, ...] | None = None
     """The requested keys, or None for all keys."""

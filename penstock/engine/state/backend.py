@@ -179,6 +179,6 @@ class BroadcastStateBackend:
         return HeapReadOnlyBroadcastState(self._table(descriptor))
 
     def end_epoch(self) -> None:
-        """Forget which entries changed: broadcast state is small and always written whole."""
+        """Forget the changes, because broadcast state is small and always written whole."""
         for table in self.tables.values():
             table.changed.clear()

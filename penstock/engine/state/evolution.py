@@ -244,7 +244,7 @@ def _conversion_of_named_row(
 
 
 def _conversion_of_unnamed_row(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
-    """Convert a row that was declared without names. It keeps the names that it has."""
+    """Return the conversion of a row declared without names, or None. The row keeps the names that it has."""
     fields = _by_position(info.field_types, saved["fields"], where)
     if not any(fields):
         return None

@@ -25,7 +25,7 @@ def _mix(number: int) -> int:
 
 
 def _of_number(key: Any) -> int:
-    """Python's numeric hash is not salted and agrees with == across int, float, bool and Decimal."""
+    """Hash a number with Python's numeric hash, which is not salted and agrees with == across all kinds of numbers."""
     if key != key:  # noqa: PLR0124 - true for NaN alone
         raise UnsupportedKey("NaN cannot be a key: it is not equal to itself")
     return _mix(hash(key))
@@ -169,7 +169,7 @@ def _check_dataclass(key: Any) -> None:
 
 
 def shortened(value: Any, limit: int = 200) -> str:
-    """repr(value) for a message, never failing and never long."""
+    """Return repr(value) for a message. It never fails and never returns a long text."""
     try:
         text = repr(value)
     except Exception:
@@ -194,7 +194,7 @@ def group_range(subtask: int, max_parallelism: int, parallelism: int) -> range:
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Flink's rule: one and a half times the parallelism, rounded up to a power of two, at least 128."""
+    """Return Flink's default: one and a half times the parallelism, rounded up to a power of two, at least 128."""
     wanted = parallelism + parallelism // 2
     rounded = 1 << max(0, (wanted - 1).bit_length())
     return min(max(rounded, 128), UPPER_BOUND_MAX_PARALLELISM)
