@@ -212,7 +212,7 @@ def conjunction(rexes: list[Rex]) -> Rex | None:
         return None
     whole = rexes[0]
     for rex in rexes[1:]:
-        whole = Call(BooleanType(whole.type._nullable or rex.type._nullable), "AND", (whole, rex))
+        whole = Call(BooleanType(whole.type.is_nullable or rex.type.is_nullable), "AND", (whole, rex))
     return whole
 
 

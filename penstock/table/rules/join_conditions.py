@@ -47,7 +47,9 @@ def join_keys(join: Join) -> JoinKeys:
 
 
 def _can_be_null(join: Join) -> bool:
-    return any(arg.type._nullable for part in conjuncts(join.condition) if isinstance(part, Call) for arg in part.args)
+    return any(
+        arg.type.is_nullable for part in conjuncts(join.condition) if isinstance(part, Call) for arg in part.args
+    )
 
 
 def _equal_columns(part: Rex, width: int) -> tuple[int, int] | None:

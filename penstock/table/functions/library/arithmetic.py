@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.table.functions.library.decimal_kernels import WIDE, decimal_rows, exact, into
 from penstock.table.functions.library.decimal_kernels import quotient as decimal_quotient
-from penstock.table.functions.typing.coercion import APPROXIMATE, as_decimal, decimal_of
+from penstock.table.functions.typing.coercion import APPROXIMATE, as_decimal, decimal_of, with_nullability
 from penstock.table.functions.typing.registry import DivisionByZero, Infer, Kernel, Unfit, Value, register, rowwise
 from penstock.table.functions.typing.result_types import (
     EXACT,
@@ -41,8 +41,8 @@ def _numeric(name: str) -> Infer:
         ):
             return alike(args)
         left, right = (as_decimal(kind) for kind in kinds)
-        has_null = any(kind._nullable for kind in kinds)
-        aim = _DECIMALS[name](left, right)._as_nullable(has_null)
+        has_null = any(kind.is_nullable for kind in kinds)
+        aim = with_nullability(_DECIMALS[name](left, right), has_null)
         return (coerce(args[0], left), coerce(args[1], right)), aim
 
     return infer
@@ -75,9 +75,9 @@ def _modulo(args: tuple[Rex, ...]) -> Inferred:
     if len(args) != 2 or not all(fits(arg, EXACT) for arg in args):
         raise Unfit("(an exact number, an exact number)")
     kinds = [arg.type for arg in args]
-    has_null = any(kind._nullable for kind in kinds)
+    has_null = any(kind.is_nullable for kind in kinds)
     if not any(isinstance(kind, t.DecimalType) for kind in kinds):
-        return alike(args)[0], kinds[1]._as_nullable(has_null)
+        return alike(args)[0], with_nullability(kinds[1], has_null)
     left, right = (as_decimal(kind) for kind in kinds)
     scale = max(left.scale, right.scale)
     aim = decimal_of(min(left.precision - left.scale, right.precision - right.scale) + scale, scale, has_null)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.table.functions.typing.coercion import implicitly
+from penstock.table.functions.typing.coercion import implicitly, with_nullability
 from penstock.table.functions.typing.registry import Infer, Unfit, register, rowwise
 from penstock.table.functions.typing.result_types import (
     ARRAY,
@@ -39,11 +39,11 @@ def _with_element(result: t.DataType | None, value_counts: bool = True) -> Infer
         inner = args[0].type.element_type
         if not implicitly(value.type, inner):
             raise Unfit(f"(an array, a value that can be one of its elements, {inner.summary()})")
-        element = inner._as_nullable(inner._nullable or value.type._nullable)
-        kind = t.ArrayType(element, array.type._nullable)
+        element = with_nullability(inner, inner.is_nullable or value.type.is_nullable)
+        kind = t.ArrayType(element, array.type.is_nullable)
         fitted = coerce(array, kind), coerce(value, element)
-        has_null = array.type._nullable or (value_counts and value.type._nullable)
-        return fitted, (kind if result is None else result)._as_nullable(has_null)
+        has_null = array.type.is_nullable or (value_counts and value.type.is_nullable)
+        return fitted, with_nullability(kind if result is None else result, has_null)
 
     return infer
 
@@ -53,8 +53,8 @@ def _same_element(args: tuple[Rex, ...]) -> Inferred:
     fitted, kind = _with_element(None)(args)
     assert isinstance(args[0].type, t.ArrayType)
     assert isinstance(kind, t.ArrayType)
-    element = kind.element_type._as_nullable(args[0].type.element_type._nullable)
-    return fitted, t.ArrayType(element, args[0].type._nullable)
+    element = with_nullability(kind.element_type, args[0].type.element_type.is_nullable)
+    return fitted, t.ArrayType(element, args[0].type.is_nullable)
 
 
 def _arrays(least: int, most: int | None = None) -> Infer:

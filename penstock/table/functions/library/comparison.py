@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ValidationException
-from penstock.table.functions.typing.coercion import TEXTS, TIMESTAMPS, common_type, nullable
+from penstock.table.functions.typing.coercion import TEXTS, TIMESTAMPS, common_type, nullable, with_nullability
 from penstock.table.functions.typing.registry import (
     REWRITES,
     Infer,
@@ -149,7 +149,7 @@ def _in(args: tuple[Rex, ...]) -> Rex:
         fitted = comparable(tuple(args), equality=False)
     except Unfit as unfit:
         raise ValidationException(f"IN cannot look for a {value.type.summary()}: it takes {unfit}") from None
-    has_null = any(arg.type._nullable for arg in args)
+    has_null = any(arg.type.is_nullable for arg in args)
     if all(isinstance(other, Literal) for other in fitted[1:]) and not isinstance(fitted[0].type, _NESTED):
         return Call(BooleanType(has_null), "IN", fitted)
     found = resolve("=", [fitted[0], fitted[1]])
@@ -183,12 +183,12 @@ def _nullif(args: tuple[Rex, ...]) -> Rex:
 
 def _if(args: tuple[Rex, ...]) -> Rex:
     found = resolve("CASE", args)
-    return replace(found, type=found.type._as_nullable(any(arg.type._nullable for arg in args)))
+    return replace(found, type=with_nullability(found.type, any(arg.type.is_nullable for arg in args)))
 
 
 def _ifnull(args: tuple[Rex, ...]) -> Rex:
     first, second = args
-    if not first.type._nullable:
+    if not first.type.is_nullable:
         return first
     aim = common_type([first.type, second.type])
     if aim is None:
@@ -196,7 +196,7 @@ def _ifnull(args: tuple[Rex, ...]) -> Rex:
             f"IFNULL cannot be applied to ({first.type.as_sql()}, {second.type.as_sql()}): it takes values of one type"
         )
     fitted = coerce(first, aim), coerce(second, aim)
-    return Call(aim._as_nullable(second.type._nullable), "COALESCE", fitted)
+    return Call(with_nullability(aim, second.type.is_nullable), "COALESCE", fitted)
 
 
 # --- conditions ---
@@ -220,7 +220,7 @@ def _coalesce(args: tuple[Rex, ...]) -> Inferred:
     if not args:
         raise Unfit("at least one value")
     fitted, aim = alike(args)
-    return fitted, aim._as_nullable(all(arg.type._nullable for arg in args))
+    return fitted, with_nullability(aim, all(arg.type.is_nullable for arg in args))
 
 
 def _extreme(args: tuple[Rex, ...]) -> Inferred:

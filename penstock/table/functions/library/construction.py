@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.table.functions.moment import Moment
-from penstock.table.functions.typing.coercion import INTEGERS, common_type
+from penstock.table.functions.typing.coercion import INTEGERS, common_type, with_nullability
 from penstock.table.functions.typing.registry import Kernel, Unfit, Value, register, rowwise
 from penstock.table.functions.typing.result_types import ANY, ARRAY, alike, coerce, either, signature
 from penstock.table.logical.rex import Call, Literal, Rex
@@ -62,7 +62,7 @@ def _map_from_arrays(args: tuple[Rex, ...]) -> Inferred:
     keys, values = (arg.type for arg in args)
     assert isinstance(keys, t.ArrayType)
     assert isinstance(values, t.ArrayType)
-    return args, t.MapType(keys.element_type, values.element_type, kind._nullable)
+    return args, t.MapType(keys.element_type, values.element_type, kind.is_nullable)
 
 
 def _zip(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
@@ -77,7 +77,7 @@ def _field(args: tuple[Rex, ...]) -> Inferred:
     if not isinstance(row.type, t.RowType) or not isinstance(index, Literal):
         raise Unfit("(ROW, the position of a field)")
     kind = row.type.fields[index.value].data_type
-    return args, kind._as_nullable(kind._nullable or row.type._nullable)
+    return args, with_nullability(kind, kind.is_nullable or row.type.is_nullable)
 
 
 def _field_kernel(call: Call) -> Kernel:
@@ -148,7 +148,7 @@ def _element(args: tuple[Rex, ...]) -> Inferred:
     if len(args) != 1 or not isinstance(args[0].type, t.ArrayType | t.MultisetType):
         raise Unfit("(an array)")
     kind = args[0].type
-    return args, kind.element_type._as_nullable(kind._nullable or kind.element_type._nullable)
+    return args, with_nullability(kind.element_type, kind.is_nullable or kind.element_type.is_nullable)
 
 
 def _sole(whole: Any) -> Any:
@@ -166,12 +166,12 @@ def _cardinality(call: Call) -> Kernel:
 def _size(args: tuple[Rex, ...]) -> Inferred:
     if len(args) != 1 or not isinstance(args[0].type, t.ArrayType | t.MapType | t.MultisetType):
         raise Unfit("(an array or map)")
-    return args, t.IntType(args[0].type._nullable)
+    return args, t.IntType(args[0].type.is_nullable)
 
 
 def _typeof(call: Call) -> Kernel:
     kind = call.args[0].type
-    text = kind.summary() + ("" if kind._nullable else " NOT NULL")
+    text = kind.summary() + ("" if kind.is_nullable else " NOT NULL")
     return lambda rows, moment, *values: pa.repeat(pa.scalar(text, pa.string()), rows)
 
 

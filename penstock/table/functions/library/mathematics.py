@@ -97,7 +97,7 @@ def _rounding(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
         return args, kind
     scale = max(places, 0)
     precision = min(1 + kind.precision - kind.scale + scale, 38)
-    return args, t.DecimalType(precision, scale, kind._nullable)
+    return args, t.DecimalType(precision, scale, kind.is_nullable)
 
 
 def _round(rounding: str) -> Callable[[Call], Kernel]:

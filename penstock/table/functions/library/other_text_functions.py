@@ -62,7 +62,7 @@ def _overlaid(kinds: Sequence[t.DataType]) -> t.DataType:
 
 def _translation_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
     args, _ = signature(TEXT, TEXT, TEXT, result=_STRING)(args)
-    return args, t.VarCharType(t.LONGEST, args[0].type._nullable)
+    return args, t.VarCharType(t.LONGEST, args[0].type.is_nullable)
 
 
 def _translate(text: str | None, old: str | None, new: str | None) -> str | None:

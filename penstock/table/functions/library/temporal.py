@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.table.functions.library.zones import instant, local
 from penstock.table.functions.moment import Moment
-from penstock.table.functions.typing.coercion import INTERVALS, TIMESTAMPS, common_type
+from penstock.table.functions.typing.coercion import INTERVALS, TIMESTAMPS, common_type, with_nullability
 from penstock.table.functions.typing.registry import FUNCTIONS, REWRITES, Kernel, Unfit, Value, register, resolve
 from penstock.table.functions.typing.result_types import (
     INTEGER,
@@ -44,7 +44,7 @@ def _extract_types(args: tuple[Rex, ...]) -> Inferred:
     unit, kind = _word(args[0]), args[1].type
     if unit not in _EXTRACTS or (isinstance(kind, t.TimeType) and unit not in MILLIS):
         raise Unfit(f"a unit that a {kind.summary()} has: {', '.join(_EXTRACTS)}")
-    return args, t.BigIntType(kind._nullable)
+    return args, t.BigIntType(kind.is_nullable)
 
 
 def _extract(call: Call) -> Kernel:
@@ -212,14 +212,14 @@ def _interval_sum(name: str) -> Callable[[tuple[Rex, ...]], Inferred]:
             raise Unfit("two values")
         kinds = [arg.type for arg in args]
         spans = [isinstance(kind, INTERVALS) for kind in kinds]
-        has_null = any(kind._nullable for kind in kinds)
+        has_null = any(kind.is_nullable for kind in kinds)
         if all(spans):
             found = common_type(kinds)
             if found is None:
                 raise Unfit("intervals of months, or intervals of days to seconds")
             return args, found
         if spans[1] and isinstance(kinds[0], (t.DateType, t.TimeType, *TIMESTAMPS)):
-            return args, kinds[0]._as_nullable(has_null)
+            return args, with_nullability(kinds[0], has_null)
         raise Unfit("(a date or time, an interval)")
 
     return infer
@@ -304,8 +304,8 @@ def _times(args: tuple[Rex, ...]) -> Rex:
     interval, number = (first, second) if isinstance(first.type, INTERVALS) else (second, first)
     if not isinstance(number.type, t.NumericType):
         raise Unfit("(an interval, a number)")
-    has_null = interval.type._nullable or number.type._nullable
-    return Call(interval.type._as_nullable(has_null), "INTERVAL *", (interval, coerce(number, t.DoubleType())))
+    has_null = interval.type.is_nullable or number.type.is_nullable
+    return Call(with_nullability(interval.type, has_null), "INTERVAL *", (interval, coerce(number, t.DoubleType())))
 
 
 def _times_kernel(call: Call) -> Kernel:
@@ -332,9 +332,9 @@ def _add(args: tuple[Rex, ...]) -> Rex:
     kind = moment.type
     if isinstance(kind, t.DateType) and unit in {"HOUR", "MINUTE", "SECOND", "MILLISECOND"}:
         moment = coerce(moment, t.TimestampType(6))
-    has_null = count.type._nullable or kind._nullable
+    has_null = count.type.is_nullable or kind.is_nullable
     words = (Literal(t.NullType(), unit), coerce(count, t.BigIntType()), moment)
-    return Call(moment.type._as_nullable(has_null), "TIMESTAMPADD", words)
+    return Call(with_nullability(moment.type, has_null), "TIMESTAMPADD", words)
 
 
 def _add_kernel(call: Call) -> Kernel:

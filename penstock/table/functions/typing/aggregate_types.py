@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.errors import ValidationException
-from penstock.table.functions.typing.coercion import TEXTS, common_type
+from penstock.table.functions.typing.coercion import TEXTS, common_type, with_nullability
 from penstock.table.types import data_types as t
 
 Types = Sequence[t.DataType]
@@ -79,7 +79,7 @@ def _neighbour(kinds: Types) -> t.DataType:
     if len(kinds) < 3:
         return kinds[0].nullable()
     _need(common_type([kinds[0], kinds[2]]) is not None, "a default of the value's type")
-    return kinds[0]._as_nullable(kinds[0]._nullable or kinds[2]._nullable)
+    return with_nullability(kinds[0], kinds[0].is_nullable or kinds[2].is_nullable)
 
 
 def _string(kinds: Types) -> t.DataType:

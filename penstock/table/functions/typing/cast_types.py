@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import CodeGenException
-from penstock.table.functions.typing.coercion import BYTES, INTERVALS, TEXTS, TIMESTAMPS
+from penstock.table.functions.typing.coercion import BYTES, INTERVALS, TEXTS, TIMESTAMPS, with_nullability
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
 from penstock.table.types import data_types as t
 
@@ -28,7 +28,7 @@ def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
     """A value as another type: CAST, which fails if it cannot be, or TRY_CAST, which gives NULL then."""
     if not castable(rex.type, aim):
         raise CodeGenException(f"a value of {rex.type.as_sql()} cannot be cast to {aim.summary()}")
-    aim = aim._as_nullable(True if safe else rex.type._nullable)
+    aim = with_nullability(aim, True if safe else rex.type.is_nullable)
     if isinstance(rex, Literal) and rex.value is None:
         return Literal(aim.nullable(), None)
     if rex.type == aim:

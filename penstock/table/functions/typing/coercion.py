@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from penstock.table.types import data_types as t
 
@@ -14,18 +15,24 @@ BYTES = (t.BinaryType, t.VarBinaryType)
 TIMESTAMPS = (t.TimestampType, t.LocalZonedTimestampType)
 APPROXIMATE = (t.FloatType, t.DoubleType)
 INTERVALS = (t.DayTimeIntervalType, t.YearMonthIntervalType)
+Kind = TypeVar("Kind", bound=t.DataType)
 
 
 def nullable(kinds: Sequence[t.DataType]) -> bool:
     """Whether one of them has NULL."""
-    return any(kind._nullable for kind in kinds)
+    return any(kind.is_nullable for kind in kinds)
+
+
+def with_nullability(kind: Kind, is_nullable: bool) -> Kind:
+    """Return a type with or without NULL."""
+    return kind.nullable() if is_nullable else kind.not_null()
 
 
 def as_decimal(kind: t.DataType) -> t.DecimalType:
     """The DECIMAL that holds every value of an exact number."""
     if isinstance(kind, t.DecimalType):
         return kind
-    return t.DecimalType(DIGITS[type(kind)], 0, kind._nullable)
+    return t.DecimalType(DIGITS[type(kind)], 0, kind.is_nullable)
 
 
 def decimal_of(precision: int, scale: int, has_null: bool = True) -> t.DecimalType:
@@ -50,7 +57,7 @@ def common_type(kinds: Sequence[t.DataType]) -> t.DataType | None:
         if found is None:
             return None
         found = _common(found, kind)
-    return None if found is None else found._as_nullable(nullable(kinds))
+    return None if found is None else with_nullability(found, nullable(kinds))
 
 
 def _common(one: t.DataType, other: t.DataType) -> t.DataType | None:

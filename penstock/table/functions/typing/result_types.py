@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.table.functions.typing.cast_types import cast
-from penstock.table.functions.typing.coercion import BYTES, INTEGERS, TEXTS, TIMESTAMPS, common_type, implicitly
+from penstock.table.functions.typing.coercion import (
+    BYTES,
+    INTEGERS,
+    TEXTS,
+    TIMESTAMPS,
+    common_type,
+    implicitly,
+    with_nullability,
+)
 from penstock.table.functions.typing.registry import Infer, Unfit
 from penstock.table.logical.rex import Literal, Rex
 from penstock.table.types import data_types as t
@@ -77,7 +85,7 @@ def signature(
             raise Unfit(describe(checks, optional, more))
         kinds = [arg.type for arg in args]
         kind = result(kinds) if callable(result) else result
-        return args, kind._as_nullable(_has_null(args) if nulls is None else nulls)
+        return args, with_nullability(kind, _has_null(args) if nulls is None else nulls)
 
     return infer
 
@@ -85,7 +93,7 @@ def signature(
 def _has_null(args: Sequence[Rex]) -> bool:
     """Whether an argument may be NULL; words of the syntax are not values."""
     return any(
-        arg.type._nullable
+        arg.type.is_nullable
         for arg in args
         if not (isinstance(arg, Literal) and isinstance(arg.type, t.NullType) and arg.value is not None)
     )
@@ -119,7 +127,7 @@ def casting(infer: Infer, *aims: t.DataType | None) -> Infer:
 
 def coerce(rex: Rex, aim: t.DataType) -> Rex:
     """The expression with a cast around it, if its type is not the aim; its nullability stays."""
-    aim = aim._as_nullable(rex.type._nullable)
+    aim = with_nullability(aim, rex.type.is_nullable)
     return rex if rex.type == aim else cast(rex, aim)
 
 

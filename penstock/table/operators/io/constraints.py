@@ -36,7 +36,7 @@ class Rules:
 
     def concern(self, kind: t.DataType) -> bool:
         """Return True if a value of this type can break a rule."""
-        return not kind._nullable or self._fits(kind) or any(map(self.concern, self._parts(kind)))
+        return not kind.is_nullable or self._fits(kind) or any(map(self.concern, self._parts(kind)))
 
     def _fits(self, kind: t.DataType) -> bool:
         sized = isinstance(kind, (*_TEXTS, *_BYTES)) and kind.length < t.LONGEST
@@ -116,7 +116,7 @@ class _Check:
 
     def enforce(self, array: pa.Array, kind: t.DataType, place: _Place) -> pa.Array:
         """Return the array with lengths that fit. A value that breaks a rule fails the job or drops its row."""
-        if not kind._nullable and array.null_count:
+        if not kind.is_nullable and array.null_count:
             self._refuse_nulls(array, place)
         if self.rules._fits(kind):
             array = self._check_length(array, kind, place)

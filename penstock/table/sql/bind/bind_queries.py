@@ -149,7 +149,7 @@ def _unite_columns(names: Sequence[str], parts: Sequence[Relation], aims: Sequen
         mine = [part.columns[index] for part in parts]
         if kind != "UNION":
             mine = mine[:1]
-        nullable = any(column.type._nullable for column in mine)
+        nullable = any(column.type.is_nullable for column in mine)
         times = {column.time for column in mine}
         time = times.pop() if len(times) == 1 else None
         columns.append(Column(name, aim.nullable() if nullable else aim.not_null(), time))

@@ -77,12 +77,12 @@ class Binder:
         return projection(plan, exprs, known)
 
     def _cast(self, rex: Rex, aim: DataType, what: str) -> Rex:
-        if isinstance(rex, Literal) and rex.value is None and not aim._nullable:
+        if isinstance(rex, Literal) and rex.value is None and not aim.is_nullable:
             raise ValidationException(f"{what} is NOT NULL, but nothing is written into it")
         if rex.type.nullable() == aim.nullable():
             return rex
         try:
-            return self.functions.cast(rex, aim.nullable() if rex.type._nullable else aim)
+            return self.functions.cast(rex, aim.nullable() if rex.type.is_nullable else aim)
         except ValidationException as problem:
             written = f"a {rex.type.summary()} is written: {problem}"
             raise ValidationException(f"{what} is a {aim.summary()}, and {written}") from problem

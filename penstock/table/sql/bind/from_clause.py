@@ -310,7 +310,7 @@ def _elements(kind: DataType, node: Unnest) -> RowType:
     if not isinstance(element, RowType):
         return RowType([("EXPR$0", element)], False)
     pairs = zip(element.field_names(), element.field_types(), strict=True)
-    return RowType([(name, one.nullable() if element._nullable else one) for name, one in pairs], False)
+    return RowType([(name, one.nullable() if element.is_nullable else one) for name, one in pairs], False)
 
 
 def _row_of(own: Any) -> RowType:

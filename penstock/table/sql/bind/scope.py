@@ -166,7 +166,7 @@ def field_of(row: Rex, index: int) -> Rex:
     """A field of a row; NULL if the row is."""
     assert isinstance(row.type, RowType)
     kind = row.type.field_types()[index]
-    kind = kind.nullable() if row.type._nullable else kind
+    kind = kind.nullable() if row.type.is_nullable else kind
     return Call(kind, "FIELD", (row, Literal(IntType(False), index)))
 
 

@@ -162,7 +162,7 @@ class _Replacing:
         conditions = [around(rex, width) for rex in inside.predicates]
         outputs = [around(rex, width) for rex in inside.outputs]
         tests = [self._equal(arg, rex) for arg, rex in zip(query.args, outputs, strict=False)] if query.args else []
-        unknown = negated and any(rex.type._nullable for rex in (*query.args, *(outputs if query.args else ())))
+        unknown = negated and any(rex.type.is_nullable for rex in (*query.args, *(outputs if query.args else ())))
         if unknown and conditions:
             tests = [self._not_false(tests)]
         condition = conjunction([*conditions, *tests])
@@ -258,7 +258,7 @@ class _Replacing:
 
     def _in(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
         width = len(plan.columns)
-        nullable = any(rex.type._nullable for rex in (*args, *inside.outputs))
+        nullable = any(rex.type.is_nullable for rex in (*args, *inside.outputs))
         counts = self._counts(inside) if nullable else None
         joined = plan if counts is None else self._left(plan, counts)
         found, mark = self._mark(joined, inside, args)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def membership(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequence[Rex]) -> Rex:
     fitted, plan = _alike(binder, node, plan, args)
-    nullable = any(arg.type._nullable for arg in fitted) or any(one._nullable for one in plan.types())
+    nullable = any(arg.type.is_nullable for arg in fitted) or any(one.is_nullable for one in plan.types())
     return Subquery(BooleanType(nullable), "IN", plan, tuple(fitted))
 
 
@@ -51,7 +51,7 @@ def cast_columns(functions: Functions, plan: Relation, aims: Sequence[DataType])
     exprs: list[Rex] = []
     columns: list[Column] = []
     for index, (column, aim) in enumerate(zip(plan.columns, aims, strict=True)):
-        wanted = aim.nullable() if column.type._nullable else aim.not_null()
+        wanted = aim.nullable() if column.type.is_nullable else aim.not_null()
         rex = _fit(functions, InputRef(column.type, index), wanted)
         exprs.append(rex)
         columns.append(column if isinstance(rex, InputRef) else replace(column, type=rex.type, time=None))
