@@ -53,7 +53,7 @@ __all__ = [
 
 # --- sources ---
 class Boundedness(Enum):
-    """Tells whether a source comes to an end by itself."""
+    """Tells whether a source ends."""
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "unbounded"
@@ -189,7 +189,7 @@ class SplitEnumerator(ABC):
         return None
 
     def restore_state(self, state: Any) -> None:  # noqa: B027
-        """Take over what `snapshot_state` returned; called before the first `discover`."""
+        """Take over the state from `snapshot_state`. Called before the first `discover`."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027
         """Learn that the state of this checkpoint is safe."""
@@ -420,7 +420,7 @@ class SinkWriter(ABC):
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Release what the writer holds."""
+        """Release the writer's resources."""
 
 
 class Committer(ABC):
@@ -452,7 +452,7 @@ class Committer(ABC):
         """
 
     def close(self) -> None:  # noqa: B027
-        """Release what the committer holds."""
+        """Release the committer's resources."""
 
 
 class GlobalCommitter(Committer):

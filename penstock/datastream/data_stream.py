@@ -432,6 +432,7 @@ class DataStream(Settings):
         return self._refs
 
     def apply_operator(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
+        """Add an operator to this stream, and return the stream of its results."""
         if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
             operator.output_type = type_info
         node = self._environment._add(Transformation(name, operator, [self._input_refs()]))

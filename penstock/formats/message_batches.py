@@ -70,15 +70,18 @@ class Trying:
         self._next = 1
 
     def is_worth_it(self) -> bool:
+        """Return True if the fast way should be tried for the next messages."""
         if self._skip:
             self._skip -= 1
             return False
         return True
 
     def note_failure(self) -> None:
+        """Pause for longer after each failure."""
         self._skip, self._next = self._next, min(2 * self._next, MOST_SKIPPED)
 
     def note_success(self) -> None:
+        """Forget earlier failures."""
         self._next = 1
 
 

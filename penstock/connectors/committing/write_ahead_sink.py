@@ -147,7 +147,7 @@ class _Section:
 
 
 class _NotSent(Exception):
-    """Tells that `send_values` returned False."""
+    """Raised if `send_values` returned False."""
 
 
 @dataclass

@@ -80,6 +80,7 @@ class Encoding:
         self._json = client_package("elasticsearch.serializer").JsonSerializer()
 
     def action(self, said: dict[str, Any]) -> Action:
+        """Check an action, and encode it."""
         fields = dict(said)
         kind = fields.pop("_op_type", "index")
         body = fields.pop("_source", None)
@@ -192,7 +193,7 @@ class BulkWriter(SinkWriter):
 
 
 class _Busy(Exception):
-    """Tells that the cluster is overloaded, or not fully available."""
+    """Raised if the cluster is overloaded, or not fully available."""
 
 
 def is_transient(error: Exception) -> bool:

@@ -60,7 +60,7 @@ _PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.I
 
 
 class _Away(Exception):
-    """Tells that the database cannot be reached, or is busy. Another attempt may succeed."""
+    """Raised if the database cannot be reached, or is busy. Another attempt may succeed."""
 
 
 class Database:

@@ -56,6 +56,7 @@ class Sql:
 
     @property
     def placeholders(self) -> int:
+        """Number of placeholders."""
         return len(self.pieces) - 1
 
     def render(self, paramstyle: str) -> str:

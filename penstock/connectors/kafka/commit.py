@@ -114,8 +114,8 @@ class OriginCommitter:
         if problem is None:
             return
         if problem.code() == library().KafkaError.CONCURRENT_TRANSACTIONS:
-            # What the predecessor left open is being aborted, which takes milliseconds. This producer would look again
-            # after half a second, a new one does so at once.
+            # The predecessor's open transaction is being aborted, which takes milliseconds. This producer would look
+            # again after half a second; a new one looks at once.
             self._sending.close()
             self._sending = self._new_sending()
         self._sending.client.call(
@@ -178,7 +178,7 @@ class OriginCommitter:
         """Find out the outcome of a commit that failed, and raise.
 
         It is unknown whether the transaction was committed. A new producer makes sure that it has ended, and the marker
-        then tells the outcome.
+        then shows the outcome.
         """
         error, code = exception.args[0], library().KafkaError
         assert self._sending is not None
@@ -216,7 +216,7 @@ class OriginCommitter:
 
 
 class _NotCommitted(Exception):
-    """Tells that a transaction failed, or may have failed."""
+    """Raised if a transaction failed, or may have failed."""
 
 
 class Markers:

@@ -214,7 +214,7 @@ class Client:
 
 
 class _NotYet(Exception):
-    """Tells that a topic is unknown. A topic that was just created becomes known a moment later."""
+    """Raised for an unknown topic. A topic that was just created becomes known a moment later."""
 
 
 def lasting_kind(error: Any) -> type[ConnectorError] | None:

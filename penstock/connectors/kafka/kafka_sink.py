@@ -118,6 +118,7 @@ class Serializer:
         return ((topic, serialize(v), key(v), -1, _time_or_zero(t), None) for v, t in pairs)
 
     def one(self, value: Any, timestamp: int | None) -> ToSend:
+        """Return the record of one value."""
         schema = self._schema
         topic = schema.topic if isinstance(schema.topic, str) else schema.topic(value)
         key = schema.key_schema.serialize(value) if schema.key_schema is not None else None
@@ -302,6 +303,7 @@ class Sending:
         self.check()
 
     def partitions(self, topic: str) -> list[int]:
+        """Return the partitions of a topic, as they were at most `PARTITIONS_SECONDS` ago."""
         until, partitions = self._partitions.get(topic, (0.0, []))
         if time.monotonic() > until:
             partitions = self.client.partitions(topic)

@@ -123,6 +123,7 @@ class KafkaSource(Source):
 
     @property
     def group(self) -> str | None:
+        """Id of the consumer group; None if none is set."""
         return self.properties.get("group.id")
 
     @property
@@ -133,6 +134,7 @@ class KafkaSource(Source):
 
     @property
     def commits_offsets(self) -> bool:
+        """True if offsets are committed to the group after each checkpoint."""
         asked = str(self.properties.get("commit.offsets.on.checkpoint", "true")).lower()
         return self.group is not None and asked == "true"
 

@@ -103,6 +103,7 @@ class QueueConsumer:
         self._link = Link(source.connection_config, self._subscribe)
 
     def split(self) -> Consumer:
+        """Return the state for a checkpoint."""
         return Consumer(self._name, (*self._leftovers, *self._ids))
 
     def close(self) -> None:
@@ -188,6 +189,7 @@ class QueueConsumer:
 
     # --- acknowledging ---
     def end_batch(self, checkpoint: int) -> None:
+        """Assign the messages since the last checkpoint to this one."""
         self._current.checkpoint = checkpoint
         self._waiting.append(self._current)
         self._current = _Batch()

@@ -179,6 +179,7 @@ class _Windowed(FoldsFields, Generic[P]):
         output_type: TypeInformation | None,
         check: bool = True,
     ) -> DataStream:
+        """Add the window operator, and return the stream of its results."""
         output_type = result_type_of(evaluation.function) if output_type is None else output_type
         spec = WindowSpec(
             assigner=self._assigner,

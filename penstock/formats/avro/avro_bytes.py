@@ -15,7 +15,7 @@ Run = tuple[Bytes, Places]
 
 
 class Misfit(Exception):
-    """Tells that some message must be read by itself."""
+    """Raised if some message must be read by itself."""
 
 
 # --- reading ---

@@ -155,6 +155,7 @@ class Shape:
         return Types.ROW_NAMED([field["name"] for field in fields], types)
 
     def from_avro(self, schema: Any) -> Convert | None:
+        """Return the conversion of a value of fastavro for a row; None if it needs none."""
         schema = self.resolve(schema)
         if isinstance(schema, list):
             return None
@@ -171,6 +172,7 @@ class Shape:
         return str if logical == "uuid" else None
 
     def to_avro(self, schema: Any) -> Convert | None:
+        """Return the conversion of a row's value for fastavro; None if it needs none."""
         schema = self.resolve(schema)
         if isinstance(schema, list):
             return None

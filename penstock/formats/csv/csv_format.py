@@ -82,11 +82,12 @@ class CsvSchema:
 
     @property
     def row_type(self) -> RowTypeInfo:
-        """Return the type of the records."""
+        """Type of the records."""
         return Types.ROW_NAMED([column.name for column in self.columns], [column.type for column in self.columns])
 
     @property
     def separators(self) -> list[str]:
+        """Separators of the elements of each column."""
         return [column.separator for column in self.columns]
 
     def size(self) -> int:
@@ -185,7 +186,7 @@ class CsvSchemaBuilder:
         return self._with_dialect(escape=one_character("escape character", char))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""Set the line end to write, `\n` unless said otherwise; reading takes `\n` and `\r\n`."""
+        r"""Set the line end to write: `\n` by default. Reading accepts `\n` and `\r\n`."""
         if separator not in ("\n", "\r\n"):
             raise ValueError(f"the line separator must be '\\n' or '\\r\\n', not {separator!r}")
         return self._with(line_separator=separator)
@@ -394,7 +395,7 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
             return self._with_dialect(delimiter=one_character("field delimiter", c))
 
         def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            r"""Set what ends each record: `\n` unless set otherwise, `\r\n`, `\r`, or nothing."""
+            r"""Set the end of each record: `\n` by default, `\r\n`, `\r`, or nothing."""
             if delimiter not in ("\n", "\r", "\r\n", ""):
                 raise ValueError(f"the line delimiter must be a line end or empty, not {delimiter!r}")
             return self._with(line_end=delimiter)

@@ -27,6 +27,7 @@ class Dialect:
 
     @property
     def marks(self) -> set[str]:
+        """Characters with a meaning in this dialect."""
         return {mark for mark in (self.delimiter, self.quote, self.escape) if mark is not None}
 
 

@@ -1,7 +1,7 @@
-"""JSON: messages of one object each, and files with one value a line.
+"""JSON: messages of one object each, and files with one value in each line.
 
 Dates and times are strings as in RFC 3339 (`2024-05-01`, `10:00:00Z`, `2024-05-01T10:00:00Z`), decimals are numbers,
-bytes are base64, and what is not finite is a string such as `"NaN"`.
+bytes are base64, and numbers that are not finite are strings such as `"NaN"`.
 """
 
 from __future__ import annotations

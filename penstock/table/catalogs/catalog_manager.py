@@ -44,6 +44,7 @@ class Catalogs:
         ignore_if_exists: bool = False,
         descriptor: CatalogDescriptor | None = None,
     ) -> None:
+        """Add a catalog."""
         if name not in self._catalogs:
             self._catalogs[name] = catalog
             if descriptor is not None:
@@ -52,6 +53,7 @@ class Catalogs:
             raise CatalogException(f"there is a catalog {name} already")
 
     def drop(self, name: str, ignore_if_not_exists: bool = False) -> None:
+        """Remove a catalog, which must not be the current one."""
         if name == self.current:
             raise CatalogException(f"catalog {name} is in use; USE another CATALOG first")
         if name not in self._catalogs and not ignore_if_not_exists:
@@ -83,10 +85,12 @@ class Catalogs:
         return found
 
     def use(self, name: str) -> None:
+        """Make a catalog the current one, with its default database."""
         self.database = self.catalog(name).get_default_database()
         self.current = name
 
     def use_database(self, path: tuple[str, ...]) -> None:
+        """Make a database, and its catalog, the current one."""
         catalog, database = (self.current, path[0]) if len(path) == 1 else path
         self.catalog(catalog).get_database(database)
         self.current, self.database = catalog, database

@@ -26,16 +26,19 @@ class Options:
     prefixes: set[str] = field(default_factory=set)
 
     def text(self, name: str, default: str | None = None) -> str | None:
+        """Return an option's value; `default` if it is not set."""
         self.asked.add(name)
         return self.given.get(name, default)
 
     def require(self, name: str) -> str:
+        """Return an option's value, or raise if it is not set."""
         value = self.text(name)
         if value is None:
             raise ValidationException(f"table {self.table}: the option '{name}' is missing")
         return value
 
     def whole(self, name: str, default: int | None = None) -> int | None:
+        """Return an option that is a whole number."""
         value = self.text(name)
         try:
             return default if value is None else int(value)
@@ -43,6 +46,7 @@ class Options:
             raise self._wrong(name, "a whole number") from None
 
     def number(self, name: str, default: float | None = None) -> float | None:
+        """Return an option that is a number."""
         value = self.text(name)
         try:
             return default if value is None else float(value)
@@ -50,6 +54,7 @@ class Options:
             raise self._wrong(name, "a number") from None
 
     def flag(self, name: str, default: bool = False) -> bool:
+        """Return an option that is true or false."""
         value = self.text(name)
         if value is None:
             return default
@@ -58,12 +63,14 @@ class Options:
         return value.lower() == "true"
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        """Return an option that is one of some words, in lower case."""
         value = (self.text(name) or default).lower()
         if value not in allowed:
             raise self._wrong(name, f"one of {', '.join(allowed)}")
         return value
 
     def millis(self, name: str, default: int | None = None) -> int | None:
+        """Return an option that is a duration, in milliseconds."""
         value = self.text(name)
         try:
             return default if value is None else parse_duration(value)

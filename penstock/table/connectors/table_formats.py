@@ -209,6 +209,7 @@ class Texts:
 
     @property
     def of_row(self) -> Callable[[Row], Row] | None:
+        """Function that changes a row; None if it has no moments."""
         return self._change if self.places else None
 
     def _change(self, row: Row) -> Row:

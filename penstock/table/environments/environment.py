@@ -180,15 +180,19 @@ class TableEnvironment:
         return before is None
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Drop a table. Return True if there was one."""
         return self._drop(table_path, view=False, temporary=False, ignore=ignore_if_not_exists)
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Drop a view. Return True if there was one."""
         return self._drop(view_path, view=True, temporary=False, ignore=ignore_if_not_exists)
 
     def drop_temporary_table(self, table_path: str) -> bool:
+        """Drop a temporary table. Return True if there was one."""
         return self._drop(table_path, view=False, temporary=True, ignore=True)
 
     def drop_temporary_view(self, view_path: str) -> bool:
+        """Drop a temporary view. Return True if there was one."""
         return self._drop(view_path, view=True, temporary=True, ignore=True)
 
     def _drop(self, path: str, view: bool, temporary: bool, ignore: bool) -> bool:
@@ -286,12 +290,15 @@ class TableEnvironment:
         self._catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
 
     def drop_temporary_system_function(self, name: str) -> bool:
+        """Drop a temporary system function. Return True if there was one."""
         return self._catalogs.drop_function(self._session.parse_path(name), "system", ignore_if_not_exists=True)
 
     def drop_temporary_function(self, path: str) -> bool:
+        """Drop a temporary function. Return True if there was one."""
         return self._catalogs.drop_function(self._session.parse_path(path), "temporary", ignore_if_not_exists=True)
 
     def drop_function(self, path: str) -> bool:
+        """Drop a function of a catalog. Return True if there was one."""
         return self._catalogs.drop_function(self._session.parse_path(path), ignore_if_not_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:

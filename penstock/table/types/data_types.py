@@ -202,7 +202,7 @@ class RowType(DataType):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the fields."""
+        """Names of the fields."""
         return [field.name for field in self.fields]
 
     def field_names(self) -> list[str]:
