@@ -73,7 +73,7 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     from penstock.spark.batch.batch_cluster import SparkBatchCluster
     from penstock.spark.hosts.classic_host import ClassicHost
     from penstock.spark.hosts.connect_host import ConnectHost
-    from penstock.spark.sessions.cached_files import shipped
+    from penstock.spark.sessions.cached_files import ship_files
     from penstock.spark.sessions.connect_session import is_connect
     from penstock.spark.sessions.session import is_own, session
     from penstock.spark.sessions.spark_applications import Application
@@ -91,9 +91,9 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
 
     application = Application(make_session)
     spark = application.session
-    deployment.cached_files = shipped(spark, deployment.cached_files)
+    deployment.cached_files = ship_files(spark, deployment.cached_files)
     if deployment.archive is not None:
-        deployment.archive = shipped(spark, {"program": deployment.archive})["program"]
+        deployment.archive = ship_files(spark, {"program": deployment.archive})["program"]
     uploaded = [*deployment.cached_files.values(), *([deployment.archive] if deployment.archive else [])]
     application.uploaded = uploaded
     host: ClassicHost | ConnectHost

@@ -65,14 +65,14 @@ class SparkBatchCluster:
         """Gather what sources are to read, epoch by epoch; when nothing more comes, run the job."""
         deployment = self._deployment
         assert deployment is not None
-        if self._gathered(command.assignments):
+        if self._keep_assignments(command.assignments):
             return [Report(slot, command.epoch, backlog=True) for slot in range(deployment.plan.slots)]
         if self._released:
             raise SlotLost("the job was cancelled")
         self._run = BatchRun(self._host, deployment, self._assigned, self.on_begun, self._encrypt)
         return self._run.reports(command.epoch)
 
-    def _gathered(self, assignments: dict[int, list[Any]]) -> bool:
+    def _keep_assignments(self, assignments: dict[int, list[Any]]) -> bool:
         """Keep what enumerators have handed out; whether that was anything."""
         found = False
         for node, payloads in assignments.items():
@@ -162,11 +162,11 @@ class BatchRun:
         """Run it to its end, or to the first failure."""
         self._door = self._host.open_door(self._secret, self._identity)
         try:
-            return self._reports(self._started(), epoch)
+            return self._reports(self._start_job(), epoch)
         finally:
             close_all(self._writing)
 
-    def _started(self) -> StageJob:
+    def _start_job(self) -> StageJob:
         tasks = [self._task(stage) for stage in range(self._plan.stages)]
         assigned = [dumps(one) for one in self._assigned]
         self._job = self._host.stage_job(tasks, assigned, self._plan.job_name, self._group)

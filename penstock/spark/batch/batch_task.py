@@ -38,7 +38,7 @@ class StageTask:
     def __call__(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
         try:
             with as_guest():
-                yield from self._run(index, _told_apart(elements))
+                yield from self._run(index, _mark_input_errors(elements))
         except RunLost as lost:
             # Spark knows what to do with it.
             raise lost.error from None
@@ -55,27 +55,27 @@ class StageTask:
         move_in(deployment)
         deployment.spill_folder = _spill_folder()
         gc.set_threshold(*GC_THRESHOLDS)
-        assigned = self._assigned(index, elements) if self.stage == 0 else {}
+        assigned = self._read_assignments(index, elements) if self.stage == 0 else {}
         links: list[socket.socket] = []
-        stage = BatchStage(index, deployment, self.stage, lambda begun: links.append(self._announced(begun)))
-        side = LateSideLink(index, self._connected)
+        stage = BatchStage(index, deployment, self.stage, lambda begun: links.append(self._announce(begun)))
+        side = LateSideLink(index, self._connect)
         with closing_all(links), captured(index, deployment, side.line):
             try:
                 yield from stage.run((parcel for _, parcel in elements), assigned)
             finally:
                 side.finish()
 
-    def _connected(self, hello: bytes) -> socket.socket:
+    def _connect(self, hello: bytes) -> socket.socket:
         driver = connect(self.driver, self.secret, self.identity)
         send(driver, Tag(0, -1, self.stage), hello)
         return driver
 
-    def _assigned(self, index: int, elements: Iterator[Any]) -> Assignments:
+    def _read_assignments(self, index: int, elements: Iterator[Any]) -> Assignments:
         for _, assigned in elements:
             return pickle.loads(assigned)  # type: ignore[no-any-return]
         raise InputCut(f"slot {index} has not heard what it is to read")
 
-    def _announced(self, begun: list[Begun]) -> socket.socket:
+    def _announce(self, begun: list[Begun]) -> socket.socket:
         """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more.
 
         The link stays open as long as this task works on what its sinks have begun.
@@ -116,7 +116,7 @@ def closing_all(links: list[socket.socket]) -> Iterator[None]:
             link.close()
 
 
-def _told_apart(elements: Iterable[Any]) -> Iterator[Any]:
+def _mark_input_errors(elements: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from elements
     except Exception as error:

@@ -12,7 +12,7 @@ from penstock.base.pickling import dumps
 from penstock.engine.batch.parcels import Parcel
 from penstock.spark.batch.batch_task import StageTask
 from penstock.spark.batch.stage_jobs import StageProgress
-from penstock.spark.sessions.connect_session import clone, described
+from penstock.spark.sessions.connect_session import clone, describe_error
 from penstock.spark.slots.slot_tasks import reason
 
 COLUMNS = "slot INT, parcel BINARY"
@@ -61,7 +61,7 @@ class FrameStages:
             rows = self._frame().collect()
             self.parcels = [pickle.loads(row.parcel) for row in rows]
         except Exception as error:
-            self.failure = reason(described(error))
+            self.failure = reason(describe_error(error))
         finally:
             self._session.stop()
 
@@ -95,7 +95,7 @@ def first_stage(task: StageTask, assigned: Sequence[bytes]) -> Callable[[Iterato
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         [slot] = [value for batch in batches for value in batch.column(0).to_pylist()]
-        yield from packed(task(slot, iter([(slot, assigned[slot])])))
+        yield from pack_parcels(task(slot, iter([(slot, assigned[slot])])))
 
     return run
 
@@ -109,12 +109,12 @@ def later_stage(task: StageTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
         context = TaskContext.get()
         assert context is not None
         slot = context.partitionId()
-        yield from packed(task(slot, unpacked(batches, slot)))
+        yield from pack_parcels(task(slot, unpack_parcels(batches, slot)))
 
     return run
 
 
-def unpacked(batches: Iterator[Any], slot: int) -> Iterator[tuple[int, Parcel]]:
+def unpack_parcels(batches: Iterator[Any], slot: int) -> Iterator[tuple[int, Parcel]]:
     """Yield the parcels of batches. All of them are for this slot, or something else than its exchange has run."""
     for batch in batches:
         for target, parcel in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -123,7 +123,7 @@ def unpacked(batches: Iterator[Any], slot: int) -> Iterator[tuple[int, Parcel]]:
             yield target, pickle.loads(parcel.as_buffer())
 
 
-def packed(sent: Iterator[tuple[int, Parcel]]) -> Iterator[Any]:
+def pack_parcels(sent: Iterator[tuple[int, Parcel]]) -> Iterator[Any]:
     """Yield a batch for each parcel."""
     import pyarrow
 

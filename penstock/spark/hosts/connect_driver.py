@@ -17,7 +17,7 @@ from penstock.spark.hosts.driver_mailbox import CLIENT, SIGNAL, STATUS, Mailbox,
 from penstock.spark.hosts.driver_task import BEAT_SECONDS, TICK_SECONDS, TOKEN_VARIABLE, DriverSpec, host_driver
 from penstock.spark.sessions.connect_session import (
     connect_session,
-    described,
+    describe_error,
     endpoint,
     hidden,
     parallelism_of,
@@ -108,7 +108,7 @@ class DriverClient:
             [row] = frame.collect()
             self._ended = row.code, row.said
         except Exception as error:
-            self._failure = reason(described(error))
+            self._failure = reason(describe_error(error))
 
     def _inner_url(self) -> str:
         """Return the URL of the server itself, with the parameters of the client's."""
@@ -133,7 +133,7 @@ class DriverClient:
         except Exception as error:
             raise JobError(
                 f"the server at {endpoint(self._session)} does not tell of the driver '{self.key}' any more, which may "
-                f"go on: {described(error).strip()[:300]}"
+                f"go on: {describe_error(error).strip()[:300]}"
             ) from None
 
     def _watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:

@@ -18,7 +18,7 @@ from penstock.spark.sessions.connect_session import (
     DRIVER_TASK,
     OWN_ADDRESS,
     check_server,
-    described,
+    describe_error,
     endpoint,
     parallelism_of,
     sibling,
@@ -77,12 +77,12 @@ class ConnectHost:
         return Address("", "", host.strip("[]") or "localhost", int(port) if port.isdigit() else 15002)
 
     def tasks(self, invitation: Invitation, name: str, group: str) -> SlotTasks:
-        return ConnectTasks(self._known_session(), invitation, group, self.capacity)
+        return ConnectTasks(self._renew_session(), invitation, group, self.capacity)
 
     def stage_job(self, tasks: Sequence[StageTask], assigned: Sequence[bytes], name: str, group: str) -> StageJob:
-        return FrameStages(self._known_session(), tasks, assigned, group)
+        return FrameStages(self._renew_session(), tasks, assigned, group)
 
-    def _known_session(self) -> Any:
+    def _renew_session(self) -> Any:
         """Return the session, or another one if the server has forgotten it."""
         if self._is_forgotten():
             self._session = sibling(self._session)
@@ -122,7 +122,7 @@ class ConnectTasks:
             numbers = self._session.range(0, slots, 1, slots)
             rows = numbers.mapInArrow(slot_task(self._invitation), "ended string", barrier=True).collect()
         except Exception as error:
-            self.failure = reason(described(error))
+            self.failure = reason(describe_error(error))
         else:
             self.failure = "; ".join(row.ended for row in rows) or self._quiet_end()
 

@@ -33,7 +33,7 @@ from penstock.spark.sessions.connect_session import (
     REMOTE_VARIABLE,
     channel_builder,
     connect_session,
-    described,
+    describe_error,
 )
 from penstock.spark.slots.worker import LONGEST_REASON, die_with_parent
 
@@ -331,7 +331,7 @@ def main(arguments: list[str]) -> int:
     try:
         return Watch(spec, this).run()
     except Exception as error:
-        print(f"{type(error).__name__}: {described(error).strip()[:LONGEST_REASON]}", flush=True)
+        print(f"{type(error).__name__}: {describe_error(error).strip()[:LONGEST_REASON]}", flush=True)
         return 1
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def shipped(session: SparkSession, files: dict[str, str]) -> dict[str, str]:
+def ship_files(session: SparkSession, files: dict[str, str]) -> dict[str, str]:
     """Give files to Spark, by name; what comes back is the name that each has there.
 
     Spark knows a file by the last part of its path only, so each goes under a name of its own.
@@ -62,7 +62,7 @@ def local(names: dict[str, str]) -> dict[str, str]:
     return {name: SparkFiles.get(there) for name, there in names.items()}
 
 
-def unpacked(name: str) -> list[str]:
+def unpack_archive(name: str) -> list[str]:
     """Where to import from in an archive that was shipped; slots of one executor unpack it once."""
     archive = SparkFiles.get(name)
     folder = f"{archive}.unpacked"

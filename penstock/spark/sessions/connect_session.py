@@ -77,7 +77,7 @@ def check_server(session: Any, version: str | None = None) -> None:
     if _numbers(version) < OLDEST_SERVER:
         raise ConfigurationError(
             f"the Spark Connect server at {endpoint(session)} is Spark {version}, and slots need one of "
-            f"{_dotted(OLDEST_SERVER)} or newer: use a newer server, or a master such as spark://host:7077"
+            f"{_text(OLDEST_SERVER)} or newer: use a newer server, or a master such as spark://host:7077"
         )
 
 
@@ -87,7 +87,7 @@ def endpoint(session: Any) -> str:
     return str(getattr(builder, "endpoint", None) or getattr(session.client, "host", None) or "its address")
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return what a server says of an error, without the frames of its JVM."""
     return str(error).partition("JVM stacktrace:")[0]
 
@@ -96,16 +96,16 @@ def sibling(session: Any) -> Any:
     """Return a new session on the same server, for when the server has forgotten this one."""
     fresh = type(session)(connection=session.client._builder)
     check_server(fresh)
-    return closed_at_exit(fresh)
+    return close_at_exit(fresh)
 
 
 def clone(session: Any) -> Any:
     """Return a new session on the same server, with the options and artifacts that this one has now."""
     check_stages(session, "BATCH mode")
-    return closed_at_exit(session.cloneSession())
+    return close_at_exit(session.cloneSession())
 
 
-def closed_at_exit(session: Any) -> Any:
+def close_at_exit(session: Any) -> Any:
     """Return a session that is closed before the interpreter ends. PySpark would do it afterwards, and hang in gRPC."""
     close = session.client.close
     atexit.register(close)
@@ -119,7 +119,7 @@ def check_stages(session: Any, what: str) -> None:
     server = str(session.version)  # being asked, a new server also gets to know the session
     if min(_numbers(server), _numbers(__version__)) < OLDEST_WITH_STAGES:
         raise UnsupportedOperation(
-            f"{what} over Spark Connect needs Spark {_dotted(OLDEST_WITH_STAGES)} or newer on both sides: here is "
+            f"{what} over Spark Connect needs Spark {_text(OLDEST_WITH_STAGES)} or newer on both sides: here is "
             f"{__version__}, and the server at {endpoint(session)} is {server}. Use a newer Spark, or a master "
             "such as spark://host:7077"
         )
@@ -129,7 +129,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 

@@ -23,7 +23,7 @@ LIBRARIES = {
 """By connector: what it imports when it is opened."""
 
 
-def needed() -> tuple[str, ...]:
+def preloaded_modules() -> tuple[str, ...]:
     """Asked in the program's process: the parts of Penstock that it has imported, and what they will import."""
     parts = sorted(name for name in sys.modules if name.startswith(PARTS))
     return (*parts, *(library for part in parts for library in LIBRARIES.get(part, ())))

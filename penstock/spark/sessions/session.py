@@ -103,7 +103,7 @@ def _session(
         return connect_session(master, app_name, options, min(seconds, SERVER_SECONDS))
     check_no_remote(master, options)
     threads = _threads(master, slots)
-    created = _created(master if threads is None else f"local[{threads},{TASK_FAILURES}]", app_name, options)
+    created = _create_session(master if threads is None else f"local[{threads},{TASK_FAILURES}]", app_name, options)
     _Made.all.add(created)
     if threads is not None:
         _Made.session, _Made.threads = created, threads
@@ -123,7 +123,7 @@ def has_ended(context: SparkContext) -> bool:
         return True
 
 
-def replaced(lost: SparkSession, create: Callable[[], SparkSession]) -> SparkSession:
+def replace_session(lost: SparkSession, create: Callable[[], SparkSession]) -> SparkSession:
     """Return the session that takes the place of one that has ended: a new one, or what another job has created."""
     with _Made.lock:
         if lost not in _Made.discarded:
@@ -219,7 +219,7 @@ def active_session() -> SparkSession | None:
     return found
 
 
-def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
+def _create_session(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
     if not is_submitted():
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -234,7 +234,7 @@ def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSessio
         created: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(
-            f"Spark could not be started with the master '{master}': {_said(error)}. {_advice(error, configuration)}"
+            f"Spark could not be started with the master '{master}': {_cause(error)}. {_advice(error, configuration)}"
         ) from None
     approve_archive()
     python = created.sparkContext.getConf().get("spark.pyspark.python")
@@ -264,7 +264,7 @@ def _configuration(master: str, app_name: str, options: dict[str, str]) -> Spark
     return configuration
 
 
-def _said(error: Exception) -> str:
+def _cause(error: Exception) -> str:
     """What Spark says in one line. It stops its context when no master answers, and then complains of that."""
     text = str(error)
     if "stopped SparkContext" in text or "All masters are unresponsive" in text:

@@ -8,7 +8,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.spark.sessions.cached_files import upload
-from penstock.spark.sessions.session import replaced
+from penstock.spark.sessions.session import replace_session
 
 
 class Application:
@@ -22,6 +22,6 @@ class Application:
 
     def renew(self) -> SparkContext:
         """Put another application in place of one that has ended, and return its context. Raises ConfigurationError."""
-        self.session = replaced(self.session, self._create)
+        self.session = replace_session(self.session, self._create)
         upload(self.session, self.uploaded)
         return self.session.sparkContext

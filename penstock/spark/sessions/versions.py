@@ -41,11 +41,11 @@ def check_spark(version: str = pyspark.__version__) -> None:
     if found < OLDEST:
         raise ConfigurationError(
             f"this is Spark {version} ({pyspark.__path__[0]}), and Penstock runs on Spark {_range()}. Install a newer "
-            f'one: pip install "pyspark>={_dotted(OLDEST)},<{_dotted((NEWEST[0], NEWEST[1] + 1))}"'
+            f'one: pip install "pyspark>={_text(OLDEST)},<{_text((NEWEST[0], NEWEST[1] + 1))}"'
         )
     if found < FIRST_WITHOUT_DISTUTILS and find_spec("distutils") is None:
         raise ConfigurationError(
-            f"Spark {version} needs the module distutils, which Python {_dotted(sys.version_info[:2])} does not have. "
+            f"Spark {version} needs the module distutils, which Python {_text(sys.version_info[:2])} does not have. "
             "Install setuptools, which brings it (pip install 'setuptools<81'), on the driver and on the "
             "executors, or use Spark 4"
         )
@@ -59,10 +59,10 @@ def _warn_of_newer(version: str) -> None:
 
 
 def _range() -> str:
-    return f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    return f"{_text(OLDEST)} to {_text(NEWEST)}"
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def _text(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
@@ -85,7 +85,7 @@ def arrow_table_of(frame: DataFrame) -> pyarrow.Table:
         return frame.toArrow()
     import pyarrow
 
-    packed = frame.mapInArrow(_packed, PACKED).collect()
+    packed = frame.mapInArrow(_pack, PACKED).collect()
     batches = [batch for row in packed for batch in pyarrow.ipc.open_stream(row[0])]
     return pyarrow.Table.from_batches(batches) if batches else pyarrow.table({})
 
@@ -95,10 +95,10 @@ def frame_of_arrow_table(session: SparkSession, table: pyarrow.Table, schema: st
     if has_arrow_tables():
         return session.createDataFrame(table, schema)
     rows = [(_bytes_of(batch),) for batch in table.to_batches(BATCH_ROWS)]
-    return session.createDataFrame(rows, PACKED).mapInArrow(_unpacked, schema)
+    return session.createDataFrame(rows, PACKED).mapInArrow(_unpack, schema)
 
 
-def _packed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _pack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Replace each batch by a row with its bytes."""
     import pyarrow
 
@@ -106,7 +106,7 @@ def _packed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBa
         yield pyarrow.RecordBatch.from_pydict({"batch": pyarrow.array([_bytes_of(batch)], pyarrow.binary())})
 
 
-def _unpacked(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Replace rows with the bytes of batches by these batches."""
     import pyarrow
 

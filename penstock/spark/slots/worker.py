@@ -363,7 +363,7 @@ class SlotProcess:
 def move_in(deployment: Deployment) -> None:
     """Make the program's modules and files available in this process."""
     if deployment.archive is not None:
-        sys.path[:0] = cached_files.unpacked(deployment.archive)
+        sys.path[:0] = cached_files.unpack_archive(deployment.archive)
     sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
     if deployment.pyflink:
         compat.install()

@@ -28,7 +28,7 @@ from penstock.service.launch import submission
 from penstock.spark.batch.frame_job import FrameJob
 from penstock.spark.frames.shared_frames import SharedFrames
 from penstock.spark.frames.staged_frames import StagedFrame
-from penstock.spark.sessions.cached_files import shipped
+from penstock.spark.sessions.cached_files import ship_files
 from penstock.spark.sessions.session import session
 from penstock.spark.sessions.sql_session import (
     REFUSALS,
@@ -122,8 +122,8 @@ class SparkEngine:
             {},
             search_path=[*dependencies.search_path(), *(folder for folder in sys.path if folder)],
             pyflink=compat.is_installed(),
-            cached_files=shipped(spark, dict(dependencies.cached)),
-            archive=None if archive is None else shipped(spark, {"program": archive})["program"],
+            cached_files=ship_files(spark, dict(dependencies.cached)),
+            archive=None if archive is None else ship_files(spark, {"program": archive})["program"],
             working_directory=dependencies.working_directory(),
         )
         parameters = dict(settings.config.get_global_job_parameters())

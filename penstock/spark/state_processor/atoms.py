@@ -34,13 +34,13 @@ def _boolean(value: Any) -> bool:
 def _whole(bits: int) -> Callable[[Any], int]:
     most = 1 << (bits - 1)
 
-    def fitted(value: Any) -> int:
+    def fit(value: Any) -> int:
         number = operator.index(value)
         if isinstance(value, bool) or not -most <= number < most:
             raise ValueError(f"{value!r} is no number of {bits} bits")
         return number
 
-    return fitted
+    return fit
 
 
 def _floating(value: Any) -> float:
@@ -50,7 +50,7 @@ def _floating(value: Any) -> float:
 
 
 def _decimal(scale: int) -> Callable[[Any], Decimal]:
-    def fitted(value: Any) -> Decimal:
+    def fit(value: Any) -> Decimal:
         number = value if isinstance(value, Decimal) else Decimal(operator.index(value))
         exponent = number.normalize().as_tuple().exponent
         if isinstance(value, bool) or not number.is_finite() or number.adjusted() >= 38 - scale:
@@ -59,7 +59,7 @@ def _decimal(scale: int) -> Callable[[Any], Decimal]:
             raise ValueError(f"{value!r} has too many digits")
         return number
 
-    return fitted
+    return fit
 
 
 def _string(value: Any) -> str:

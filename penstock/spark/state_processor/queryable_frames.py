@@ -25,7 +25,7 @@ def to_spark_data_frame(spark: SparkSession, answers: QueryAnswer | Iterable[Que
     mapped = bool(pages) and pages[0].kind == "map"
     names = ["key", "map_key", "value"] if mapped else ["key", "value"]
     rows = [row for page in pages for row in _rows(page, mapped)]
-    cells: list[Cell] = reduce(_learned, rows, [Nothing() for _ in names])
+    cells: list[Cell] = reduce(_learn, rows, [Nothing() for _ in names])
     schema = StructType([column(name, cell) for name, cell in zip(names, cells, strict=True)])
     plain = [tuple(cell.plain(part) for cell, part in zip(cells, row, strict=True)) for row in rows]
     return spark.createDataFrame(plain, schema, verifySchema=False)
@@ -39,5 +39,5 @@ def _rows(answer: QueryAnswer, mapped: bool) -> Iterator[tuple[Any, ...]]:
             yield entry.key, entry.value
 
 
-def _learned(cells: list[Cell], row: tuple[Any, ...]) -> list[Cell]:
-    return [cell.learned(part) for cell, part in zip(cells, row, strict=True)]
+def _learn(cells: list[Cell], row: tuple[Any, ...]) -> list[Cell]:
+    return [cell.learn(part) for cell, part in zip(cells, row, strict=True)]

@@ -24,7 +24,7 @@ from penstock.engine.savepoints.contents import (
 from penstock.engine.state.snapshot_file import Kind, Name, SlotSnapshot
 from penstock.engine.state.state_schema import Schema, schema_text
 from penstock.spark.state_processor.state_sessions import session_of
-from penstock.spark.state_processor.state_tasks import Outfit, collected
+from penstock.spark.state_processor.state_tasks import Outfit, apply_in_tasks
 
 log = logging.getLogger("penstock.state")
 
@@ -91,7 +91,7 @@ class SavepointReader:
         kind = "savepoint" if metadata.savepoint else "checkpoint"
         slots = f"{len(metadata.slots)} slot{'s' if len(metadata.slots) > 1 else ''}"
         title = f"{kind} {metadata.number} of job '{metadata.job_name}', {slots}"
-        return "\n".join([title, *_aligned([_HEADINGS, *(row for info in self.operators() for row in _rows(info))])])
+        return "\n".join([title, *_align([_HEADINGS, *(row for info in self.operators() for row in _rows(info))])])
 
     # --- what it holds ---
     def read_state(self, uid: str, name: str, spark: Any = None, window: bool = False, kind: str | None = None) -> Any:
@@ -101,7 +101,7 @@ class SavepointReader:
         what expires; element for list and union state; key and value for broadcast state; time, key and namespace for
         timers. `kind` is needed only where states of several kinds have the name.
         """
-        found, schema = self._found(uid, name, window, kind)
+        found, schema = self._find(uid, name, window, kind)
         of_map = found.kind is Kind.KEYED and schema.get("kind") == "map"
         view = (_map_view if of_map else _VIEWS[found.kind])(found, schema)
         return _frame(spark or _session(), view, self._slots(found), f"state '{name}' of operator '{uid}'")
@@ -112,11 +112,11 @@ class SavepointReader:
         A value is the whole list or dict of a key, without times of access. Timers come as (key, namespace, time),
         broadcast state as (key, None, value), list and union state as (None, None, element).
         """
-        found, schema = self._found(uid, name, window, kind)
+        found, schema = self._find(uid, name, window, kind)
         read = _PYTHON[found.kind]
         return chain.from_iterable(read(slot, found, schema) for slot in self._slots(found))
 
-    def _found(self, uid: str, name: str, window: bool, kind: str | None) -> tuple[Name, Schema]:
+    def _find(self, uid: str, name: str, window: bool, kind: str | None) -> tuple[Name, Schema]:
         found = find(self.metadata, uid, name, window, kind)
         return found, states_of(self.metadata, uid)[found]
 
@@ -142,7 +142,7 @@ def _cells(state: StateInfo) -> tuple[str, ...]:
     return state.name, state.kind, "key, window" if state.window else owner, state.type
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -158,7 +158,7 @@ def _expires(schema: Schema) -> bool:
 
 
 # --- plain Python ---
-def _keyed_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
+def _triples_by_key(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
     layout, form = layout_of(name, schema), form_of(schema)
     for address, stored in entries(slot, name):
         yield (*split_address(layout, address), form.bare(stored))
@@ -180,7 +180,7 @@ def _broadcast_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triple
 
 
 _PYTHON: dict[Kind, Callable[[SlotSnapshot, Name, Schema], Triples]] = {
-    Kind.KEYED: _keyed_triples,
+    Kind.KEYED: _triples_by_key,
     Kind.TIMERS: _timer_triples,
     Kind.LIST: _item_triples,
     Kind.UNION: _item_triples,
@@ -200,17 +200,17 @@ class View:
     rows: Callable[[SlotSnapshot], Rows]
 
 
-def _keyed_view(name: Name, schema: Schema) -> View:
+def _view_by_key(name: Name, schema: Schema) -> View:
     value = schema.get("value")
     if schema.get("kind") == "list":
         value = {"type": "LIST", "element": value}
     columns = {"key": None, "namespace": None, "value": value}
     if _expires(schema):
         columns["last_access"] = {"type": "LIST", "element": _LONG} if schema["kind"] == "list" else _LONG
-    return View(columns, partial(_keyed_rows, name, schema))
+    return View(columns, partial(_rows_by_key, name, schema))
 
 
-def _keyed_rows(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
+def _rows_by_key(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
     layout, form, expires = layout_of(name, schema), form_of(schema), _expires(schema)
     for address, stored in entries(slot, name):
         row = (*split_address(layout, address), form.bare(stored))
@@ -257,7 +257,7 @@ def _broadcast_rows(name: Name, slot: SlotSnapshot) -> Rows:
 
 
 _VIEWS: dict[Kind, Callable[[Name, Schema], View]] = {
-    Kind.KEYED: _keyed_view,
+    Kind.KEYED: _view_by_key,
     Kind.TIMERS: _timer_view,
     Kind.LIST: _item_view,
     Kind.UNION: _item_view,
@@ -283,7 +283,7 @@ def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
     from penstock.spark.state_processor.state_columns import column
 
     outfit, seen = Outfit.of_this_process(), session_of(spark)
-    cells = reduce(_all_merged, collected(seen, slots, outfit, partial(_learned, view)), _declared(view))
+    cells = reduce(_merge_all, apply_in_tasks(seen, slots, outfit, partial(_learn, view)), _initial_cells(view))
     columns = [column(name, cell) for name, cell in zip(view.columns, cells, strict=True)]
     for field_, cell in zip(columns, cells, strict=True):
         if cell.shows_repr():
@@ -291,22 +291,22 @@ def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
     return seen.frame(slots, partial(_plain_rows, outfit, view, cells), StructType(columns))
 
 
-def _declared(view: View) -> list[Any]:
-    from penstock.spark.state_processor.state_columns import declared
+def _initial_cells(view: View) -> list[Any]:
+    from penstock.spark.state_processor.state_columns import declared_cell
 
-    return [declared(described) for described in view.columns.values()]
+    return [declared_cell(described) for described in view.columns.values()]
 
 
-def _learned(view: View, slot: SlotSnapshot) -> list[Any]:
+def _learn(view: View, slot: SlotSnapshot) -> list[Any]:
     """What the values of one slot teach about the columns."""
-    cells = _declared(view)
+    cells = _initial_cells(view)
     for row in view.rows(slot):
-        cells = [cell.learned(value) for cell, value in zip(cells, row, strict=True)]
+        cells = [cell.learn(value) for cell, value in zip(cells, row, strict=True)]
     return cells
 
 
-def _all_merged(some: list[Any], others: list[Any]) -> list[Any]:
-    return [one.merged(other) for one, other in zip(some, others, strict=True)]
+def _merge_all(some: list[Any], others: list[Any]) -> list[Any]:
+    return [one.merge(other) for one, other in zip(some, others, strict=True)]
 
 
 def _plain_rows(outfit: Outfit, view: View, cells: list[Any], slot: SlotSnapshot) -> Rows:

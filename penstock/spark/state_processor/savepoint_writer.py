@@ -48,7 +48,7 @@ from penstock.engine.state.tables import Layout, Page, pages
 from penstock.engine.state.ttl import ttl_of
 from penstock.errors import InvalidParallelism, PenstockError, ProgramError, StorageError, UnsupportedKey
 from penstock.spark.state_processor.state_sessions import session_of
-from penstock.spark.state_processor.state_tasks import Outfit, collected, without_errors
+from penstock.spark.state_processor.state_tasks import Outfit, apply_in_tasks, without_errors
 
 _INLINE = 20 * 1024
 _LISTS = (Kind.LIST, Kind.UNION)
@@ -88,13 +88,13 @@ class SavepointWriter:
     @classmethod
     def new(cls, max_parallelism: int = 128, parallelism: int = 1) -> SavepointWriter:
         """A new savepoint. Its operators are spread over this many slots; a program may start with any other number."""
-        return cls(None, _checked_shape(parallelism, max_parallelism))
+        return cls(None, _check_shape(parallelism, max_parallelism))
 
     @classmethod
     def from_existing(cls, path: str, max_parallelism: int = 128) -> SavepointWriter:
         """A changed copy of a checkpoint or savepoint. The max parallelism is for operators that are added to it."""
         base = read_snapshot(path)
-        return cls(base, _checked_shape(min(max(len(base.slots), 1), max_parallelism), max_parallelism))
+        return cls(base, _check_shape(min(max(len(base.slots), 1), max_parallelism), max_parallelism))
 
     # --- new states ---
     def with_keyed_state(
@@ -108,7 +108,7 @@ class SavepointWriter:
         of the row. Rows that are no DataFrame may also be (key, value) or (key, namespace, value).
         """
         _require(descriptor, StateDescriptor, "keyed state")
-        name = Name(_checked(uid), Kind.KEYED, descriptor.get_name(), "window" if window else "")
+        name = Name(_check_uid(uid), Kind.KEYED, descriptor.get_name(), "window" if window else "")
         made = KeyedRows(uid, descriptor, key, self._layout(name), self._now)
         schema = {"layout": made.layout.value, **schema_of(descriptor)}
         if _is_frame(rows):
@@ -133,7 +133,7 @@ class SavepointWriter:
         Elements are dealt out to the slots in order and evenly. They pass through this process.
         """
         _require_unstamped(_require(descriptor, ListStateDescriptor, "list state"))
-        where = f"state '{descriptor.get_name()}' of operator '{_checked(uid)}'"
+        where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
         found = [row[0] for row in _local_rows(rows, ["element"], where)] if _is_frame(rows) else rows
         items = [fitted(from_spark(item), descriptor.elem_type_info, where) for item in found]
         if any(item is None for item in items):
@@ -148,7 +148,7 @@ class SavepointWriter:
     def with_broadcast_state(self, uid: str, descriptor: MapStateDescriptor, rows: Any) -> SavepointWriter:
         """Add the broadcast state of an operator, or replace it: a dict, pairs, or a DataFrame with key and value."""
         _require_unstamped(_require(descriptor, MapStateDescriptor, "broadcast state"))
-        where = f"state '{descriptor.get_name()}' of operator '{_checked(uid)}'"
+        where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
         pairs = _local_rows(rows, ["key", "value"], where) if _is_frame(rows) else _pairs(rows, where)
         held = fitted(from_spark(dict(pairs)), descriptor.type_info, where)
         copies = [[pickling.dumps(held)]] * self._shape(uid).parallelism
@@ -212,9 +212,9 @@ class SavepointWriter:
         """The states of an operator as it is to be written."""
         copied = states_of(self._base, uid) if self._base is not None and uid in self._base.shapes else {}
         added = {name: added.schema for name, added in self._added.items() if name.uid == uid}
-        return {**self._changed(copied), **added}
+        return {**self._change_schemas(copied), **added}
 
-    def _changed(self, copied: dict[Name, Schema]) -> dict[Name, Schema]:
+    def _change_schemas(self, copied: dict[Name, Schema]) -> dict[Name, Schema]:
         """The schemas of states that are copied, after what is done to them."""
         kept = {n: schema for n, schema in copied.items() if n.uid not in self._removed and n not in self._dropped}
         return {n: self._transforms[n][-1].after if n in self._transforms else schema for n, schema in kept.items()}
@@ -251,7 +251,7 @@ class SavepointWriter:
         if spark is None:
             written = list(map(write, tasks))
         else:
-            written = collected(session_of(spark), tasks, Outfit.of_this_process(), write)
+            written = apply_in_tasks(session_of(spark), tasks, Outfit.of_this_process(), write)
         slots = [SlotSnapshot([*series[i], file], self._schemas(i)) for i, file in enumerate(written)]
         metadata = self._metadata(slots)
         _delete_all(storage, metadata.files())  # what tasks wrote that were tried again
@@ -271,7 +271,7 @@ class SavepointWriter:
         """What is known of the types of a slot's states."""
         base = self._base.slots[index].schemas if self._base is not None and index < len(self._base.slots) else {}
         here = {name: added for name, added in self._added.items() if index < self._shapes[name.uid].parallelism}
-        return {**self._changed(base), **{name: added.schema for name, added in here.items()}}
+        return {**self._change_schemas(base), **{name: added.schema for name, added in here.items()}}
 
     def _metadata(self, slots: list[SlotSnapshot]) -> Metadata:
         base = self._base or Metadata(0, self._now, "", "state processor", {}, [])
@@ -357,13 +357,13 @@ def _delete_all(storage: Storage, needed: set[str]) -> None:
 def _write_frame(name: Name, added: _Frame, shape: Shape, folder: str) -> list[tuple[int, FileRef]]:
     """Bring the rows to the slots that own their keys, and let each write a file."""
     outfit, rows = Outfit.of_this_process(), added.rows
-    address = partial(_addressed, outfit, rows, shape)
+    address = partial(_address, outfit, rows, shape)
     write = partial(_write_parts, outfit, rows, name, folder)
     session = session_of(added.frame.sparkSession)
     return without_errors(session.regroup(added.frame, address, write, shape.parallelism))
 
 
-def _addressed(
+def _address(
     outfit: Outfit, rows: KeyedRows, shape: Shape, records: Iterable[Any]
 ) -> Iterator[tuple[int, Part | PenstockError]]:
     """Rows with their slots. An error travels as if it were one, to be raised where it can be seen."""
@@ -380,13 +380,13 @@ def _write_parts(
 ) -> Iterator[tuple[int, FileRef] | PenstockError]:
     outfit.put_on()
     try:
-        made = pages(rows.gathered(_raised(part) for _, part in pairs))
+        made = pages(rows.gathered(_raise_errors(part) for _, part in pairs))
         yield slot, _write_states(folder, slot, [State(name, made)])
     except PenstockError as error:
         yield error
 
 
-def _raised(part: Any) -> Part:
+def _raise_errors(part: Any) -> Part:
     if isinstance(part, PenstockError):
         raise part
     return part  # type: ignore[no-any-return]
@@ -429,7 +429,7 @@ def _pairs(rows: Any, where: str) -> Iterator[tuple[Any, Any]]:
             raise ProgramError(f"{where}: a row is (key, value) or a dict of these, and not {shortened(row)}")
 
 
-def _checked_shape(parallelism: int, max_parallelism: int) -> Shape:
+def _check_shape(parallelism: int, max_parallelism: int) -> Shape:
     if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise InvalidParallelism(f"max parallelism is 1 to {UPPER_BOUND_MAX_PARALLELISM}, not {max_parallelism}")
     if not 1 <= parallelism <= max_parallelism:
@@ -437,7 +437,7 @@ def _checked_shape(parallelism: int, max_parallelism: int) -> Shape:
     return Shape(parallelism, max_parallelism)
 
 
-def _checked(uid: str) -> str:
+def _check_uid(uid: str) -> str:
     if not isinstance(uid, str) or not uid:
         raise ProgramError(f"the uid of an operator is a string that is not empty, not {shortened(uid)}")
     return uid

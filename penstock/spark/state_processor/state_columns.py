@@ -1,6 +1,6 @@
 """The columns of a DataFrame of state: which Spark type fits all the values, and how a value becomes one of it.
 
-A cell is what is known so far of the values in one place. It starts from the declared type, or from nothing, and
+A cell is what is known so far of the values in one place. It starts from the declared_cell type, or from nothing, and
 learns: a value that does not fit makes it wider, and in the end a text column of reprs, into which everything fits.
 """
 
@@ -43,22 +43,22 @@ class Cell(ABC):
         """A value as Spark takes it. Raises one of _MISFIT for a value that has no place here."""
 
     @abstractmethod
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         """The cell that has a place for the values of both."""
 
     def plain(self, value: Any) -> Any:
         return None if value is None else self._plain(value)
 
-    def learned(self, value: Any) -> Cell:
+    def learn(self, value: Any) -> Cell:
         """The cell that has a place for one more value."""
         if value is None:
             return self
         try:
-            return self._learned(value)
+            return self._learn(value)
         except _MISFIT:
-            return self.merged(infer(value))
+            return self.merge(infer(value))
 
-    def _learned(self, value: Any) -> Cell:
+    def _learn(self, value: Any) -> Cell:
         self._plain(value)
         return self
 
@@ -69,7 +69,7 @@ class Cell(ABC):
 
 @dataclass(frozen=True)
 class Nothing(Cell):
-    """No value was seen, and no type declared."""
+    """No value was seen, and no type declared_cell."""
 
     def type(self) -> spark.DataType:
         return spark.StringType()
@@ -77,7 +77,7 @@ class Nothing(Cell):
     def _plain(self, value: Any) -> Any:
         raise TypeError
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         return other
 
 
@@ -91,7 +91,7 @@ class Text(Cell):
     def _plain(self, value: Any) -> Any:
         return repr(value)
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         return self
 
     def shows_repr(self) -> bool:
@@ -110,7 +110,7 @@ class Atom(Cell):
     def _plain(self, value: Any) -> Any:
         return ATOMS[self.name][1](value)
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         if isinstance(other, Nothing) or other == self:
             return self
         if not isinstance(other, Atom):
@@ -132,13 +132,13 @@ class Struct(Cell):
     def _plain(self, value: Any) -> Any:
         return tuple([cell.plain(part) for cell, part in zip(self.cells, self._parts(value), strict=True)])
 
-    def _learned(self, value: Any) -> Cell:
-        cells = tuple([cell.learned(part) for cell, part in zip(self.cells, self._parts(value), strict=True)])
+    def _learn(self, value: Any) -> Cell:
+        cells = tuple([cell.learn(part) for cell, part in zip(self.cells, self._parts(value), strict=True)])
         return self if all(map(operator.is_, cells, self.cells)) else Struct(self.names, cells)
 
     def _parts(self, value: Any) -> Sequence[Any]:
         """By name where the value has names, else by position."""
-        names, parts = (tuple(value), list(value.values())) if isinstance(value, dict) else _named_parts(value)
+        names, parts = (tuple(value), list(value.values())) if isinstance(value, dict) else _parts_of(value)
         if names == self.names:
             return parts
         if set(names) == set(self.names):
@@ -147,13 +147,13 @@ class Struct(Cell):
             return parts
         raise ValueError("other field names")
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         if isinstance(other, Nothing):
             return self
         if not isinstance(other, Struct) or set(other.names) != set(self.names):
             return Text()
         others = dict(zip(other.names, other.cells, strict=True))
-        return Struct(self.names, tuple(cell.merged(others[n]) for n, cell in zip(self.names, self.cells, strict=True)))
+        return Struct(self.names, tuple(cell.merge(others[n]) for n, cell in zip(self.names, self.cells, strict=True)))
 
     def shows_repr(self) -> bool:
         return any(cell.shows_repr() for cell in self.cells)
@@ -171,13 +171,13 @@ class Array(Cell):
     def _plain(self, value: Any) -> Any:
         return list(map(self.element.plain, require(value, list, tuple, set, frozenset)))
 
-    def _learned(self, value: Any) -> Cell:
-        return Array(_all_learned(self.element, require(value, list, tuple, set, frozenset)))
+    def _learn(self, value: Any) -> Cell:
+        return Array(_learn_all(self.element, require(value, list, tuple, set, frozenset)))
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         if isinstance(other, Nothing):
             return self
-        return Array(self.element.merged(other.element)) if isinstance(other, Array) else Text()
+        return Array(self.element.merge(other.element)) if isinstance(other, Array) else Text()
 
     def shows_repr(self) -> bool:
         return self.element.shows_repr()
@@ -197,21 +197,21 @@ class Map(Cell):
         held = _without_null_key(require(value, dict))
         return {self.key.plain(key): self.value.plain(part) for key, part in held.items()}
 
-    def _learned(self, value: Any) -> Cell:
+    def _learn(self, value: Any) -> Cell:
         held = _without_null_key(require(value, dict))
-        return Map(_all_learned(self.key, held), _all_learned(self.value, held.values()))
+        return Map(_learn_all(self.key, held), _learn_all(self.value, held.values()))
 
-    def merged(self, other: Cell) -> Cell:
+    def merge(self, other: Cell) -> Cell:
         if isinstance(other, Nothing):
             return self
-        return Map(self.key.merged(other.key), self.value.merged(other.value)) if isinstance(other, Map) else Text()
+        return Map(self.key.merge(other.key), self.value.merge(other.value)) if isinstance(other, Map) else Text()
 
     def shows_repr(self) -> bool:
         return self.key.shows_repr() or self.value.shows_repr()
 
 
-def _all_learned(cell: Cell, values: Iterable[Any]) -> Cell:
-    return reduce(lambda so_far, value: so_far.learned(value), values, cell)
+def _learn_all(cell: Cell, values: Iterable[Any]) -> Cell:
+    return reduce(lambda so_far, value: so_far.learn(value), values, cell)
 
 
 def _without_null_key(held: dict[Any, Any]) -> dict[Any, Any]:
@@ -306,12 +306,12 @@ def _(value: Any) -> Cell:
 @infer.register(set)
 @infer.register(frozenset)
 def _(value: Any) -> Cell:
-    return Array(_all_learned(Nothing(), value))
+    return Array(_learn_all(Nothing(), value))
 
 
 @infer.register
 def _(value: dict) -> Cell:  # type: ignore[type-arg]
-    return Text() if None in value else Map(_all_learned(Nothing(), value), _all_learned(Nothing(), value.values()))
+    return Text() if None in value else Map(_learn_all(Nothing(), value), _learn_all(Nothing(), value.values()))
 
 
 def _first_fitting(value: Any, *names: str) -> Cell:
@@ -325,7 +325,7 @@ def _first_fitting(value: Any, *names: str) -> Cell:
 
 
 def _struct(value: Any) -> Cell:
-    names, parts = _named_parts(value)
+    names, parts = _parts_of(value)
     return Struct(names, tuple(map(infer, parts))) if names else Text()
 
 
@@ -333,7 +333,7 @@ Parts = tuple[tuple[str, ...], Sequence[Any]]
 
 
 @singledispatch
-def _named_parts(value: Any) -> Parts:
+def _parts_of(value: Any) -> Parts:
     """The names and values of what a struct is made of. A tuple has Spark's own names, _1 and so on."""
     if not dataclasses.is_dataclass(value):
         raise TypeError(f"{type(value).__name__} has no parts")
@@ -341,24 +341,24 @@ def _named_parts(value: Any) -> Parts:
     return names, [getattr(value, name, None) for name in names]
 
 
-@_named_parts.register(tuple)
-@_named_parts.register(list)
+@_parts_of.register(tuple)
+@_parts_of.register(list)
 def _(value: Any) -> Parts:
     return _tuple_names(len(value)), value
 
 
-@_named_parts.register
+@_parts_of.register
 def _(value: Row) -> Parts:
     names = value.get_field_names()
     return _row_names(len(value)) if names is None else tuple(names), list(value)
 
 
-@_named_parts.register
+@_parts_of.register
 def _(value: TimeWindow) -> Parts:
     return ("start", "end"), value
 
 
-@_named_parts.register
+@_parts_of.register
 def _(value: CountWindow) -> Parts:
     return ("id",), [value.id]
 
@@ -373,26 +373,26 @@ def _row_names(size: int) -> tuple[str, ...]:
     return tuple(f"f{position}" for position in range(size))
 
 
-# --- from a declared type ---
-def declared(described: Schema | None) -> Cell:
-    """The cell of a type as a snapshot's metadata describes it; what it leaves open is learned from the values."""
+# --- from a declared_cell type ---
+def declared_cell(described: Schema | None) -> Cell:
+    """The cell of a type as a snapshot's metadata describes it; what it leaves open is learn from the values."""
     if described is None:
         return Nothing()
     if "fields" in described:
-        return _declared_struct(described)
+        return _struct_of_schema(described)
     if "element" in described:
-        return Array(declared(described["element"]))
+        return Array(declared_cell(described["element"]))
     if "key" in described:
-        return Map(declared(described["key"]), declared(described["value"]))
+        return Map(declared_cell(described["key"]), declared_cell(described["value"]))
     name = _DECLARED.get(described["type"])
     return Nothing() if name is None else Atom(name)
 
 
-def _declared_struct(described: Schema) -> Cell:
+def _struct_of_schema(described: Schema) -> Cell:
     fields = described["fields"]
     unnamed = _tuple_names(len(fields)) if described["type"] == "TUPLE" else _row_names(len(fields))
     names = [field.get("name") or other for field, other in zip(fields, unnamed, strict=True)]
-    return Struct(tuple(names), tuple(declared(field["type"]) for field in fields)) if names else Nothing()
+    return Struct(tuple(names), tuple(declared_cell(field["type"]) for field in fields)) if names else Nothing()
 
 
 _DECLARED = {

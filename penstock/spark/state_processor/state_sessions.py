@@ -75,7 +75,7 @@ class ConnectSession:
     def _shares(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]]) -> Any:
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-            return packed(made for number in numbers for made in function(items[number]))
+            return pack_values(made for number in numbers for made in function(items[number]))
 
         return self._spark.range(0, len(items), 1, max(len(items), 1)).mapInArrow(run, COLUMN)
 
@@ -100,20 +100,20 @@ class ConnectSession:
 
         check_stages(self._spark, "the state processor")
 
-        def addressed(batches: Iterator[Any]) -> Iterator[Any]:
-            return packed_for_slots(address(unpacked(batches, 0)))
+        def address_rows(batches: Iterator[Any]) -> Iterator[Any]:
+            return pack_for_slots(address(unpack_values(batches, 0)))
 
-        def written(batches: Iterator[Any]) -> Iterator[Any]:
+        def write_values(batches: Iterator[Any]) -> Iterator[Any]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             assert context is not None
             slot = context.partitionId()
-            return packed(write(slot, ((slot, value) for value in unpacked(batches, 1))))
+            return pack_values(write(slot, ((slot, value) for value in unpack_values(batches, 1))))
 
         row = udf(to_pickle, "BINARY", useArrow=False)
-        rows = frame.select(row(struct("*")).alias("value")).mapInArrow(addressed, f"slot INT, {COLUMN}")
-        found = rows.repartitionById(slots, "slot").mapInArrow(written, COLUMN).collect()
+        rows = frame.select(row(struct("*")).alias("value")).mapInArrow(address_rows, f"slot INT, {COLUMN}")
+        found = rows.repartitionById(slots, "slot").mapInArrow(write_values, COLUMN).collect()
         return [pickle.loads(row.value) for row in found]
 
 
@@ -132,7 +132,7 @@ def to_pickle(value: Any) -> bytes:
     return pickle.dumps(value)
 
 
-def unpacked(batches: Iterator[Any], column: int) -> Iterator[Any]:
+def unpack_values(batches: Iterator[Any], column: int) -> Iterator[Any]:
     """Yield the values in a column of batches."""
     for batch in batches:
         for value in batch.column(column):
@@ -146,7 +146,7 @@ def together(values: Iterable[Any]) -> Iterator[list[Any]]:
         yield some
 
 
-def packed(values: Iterable[Any]) -> Iterator[Any]:
+def pack_values(values: Iterable[Any]) -> Iterator[Any]:
     """Yield batches of values."""
     import pyarrow
 
@@ -154,7 +154,7 @@ def packed(values: Iterable[Any]) -> Iterator[Any]:
         yield pyarrow.RecordBatch.from_pydict({"value": pyarrow.array(map(dumps, some), pyarrow.binary())})
 
 
-def packed_for_slots(pairs: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+def pack_for_slots(pairs: Iterable[tuple[int, Any]]) -> Iterator[Any]:
     """Yield batches of values with the slots that they go to."""
     import pyarrow
 

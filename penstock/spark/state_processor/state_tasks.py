@@ -31,7 +31,7 @@ class Outfit:
     def of_this_process(cls) -> Outfit:
         main = vars(sys.modules["__main__"]).values()
         own = [value for value in main if isinstance(value, type) and value.__module__ == "__main__"]
-        pickled = [made for made in map(_pickled, own) if made is not None]
+        pickled = [made for made in map(_pickle_class, own) if made is not None]
         return cls(tuple(folder for folder in sys.path if folder), tuple(pickled), compat.is_installed())
 
     def put_on(self) -> None:
@@ -44,7 +44,7 @@ class Outfit:
         adopt_all_classes()
 
 
-def _pickled(value: type) -> bytes | None:
+def _pickle_class(value: type) -> bytes | None:
     """None for a class that cannot be sent; the state may well hold none of it."""
     try:
         return dumps_by_value(value)
@@ -52,9 +52,9 @@ def _pickled(value: type) -> bytes | None:
         return None
 
 
-def collected(session: Session, items: Sequence[Any], outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
+def apply_in_tasks(session: Session, items: Sequence[Any], outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
     """Apply a function to every item, in tasks. An error of Penstock's own comes back as what it is."""
-    return without_errors(session.map(items, partial(_attempted, outfit, function)))
+    return without_errors(session.map(items, partial(_attempt, outfit, function)))
 
 
 def without_errors(results: list[Any]) -> list[Any]:
@@ -65,7 +65,7 @@ def without_errors(results: list[Any]) -> list[Any]:
     return results
 
 
-def _attempted(outfit: Outfit, function: Callable[[Any], Any], share: Any) -> Any:
+def _attempt(outfit: Outfit, function: Callable[[Any], Any], share: Any) -> Any:
     outfit.put_on()
     try:
         return function(share)
