@@ -119,10 +119,10 @@ def state(
     if json:
         output.as_json(answer)
         return
-    output.table(["key", "value"], [(_text(entry["key"]), _held(entry)) for entry in answer["entries"]])
+    output.table(["key", "value"], [(_text(entry["key"]), _value_text(entry)) for entry in answer["entries"]])
 
 
-def _held(entry: Mapping[str, Any]) -> str:
+def _value_text(entry: Mapping[str, Any]) -> str:
     return _text(entry["value"]) if entry["found"] else "(nothing)"
 
 

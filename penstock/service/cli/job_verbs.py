@@ -102,7 +102,7 @@ def cancel(
         output.as_json({"jobid": full}) if json else output.line(f"job {full} is cancelled")
         return
     body = {"target-directory": directory, "cancel-job": True}
-    location = ended_with_savepoint(client, full, "savepoints", body)
+    location = take_savepoint(client, full, "savepoints", body)
     output.as_json({"jobid": full, "savepoint": location}) if json else output.line(
         f"job {full} is cancelled, and its savepoint is {location}"
     )
@@ -135,21 +135,21 @@ def stop(
 
     client = connect(at, token, cacert, option)
     full = job_id(client, job)
-    location = ended_with_savepoint(client, full, "stop", {"targetDirectory": directory, "drain": drain})
+    location = take_savepoint(client, full, "stop", {"targetDirectory": directory, "drain": drain})
     output.as_json({"jobid": full, "savepoint": location}) if json else output.line(
         f"job {full} has stopped, and its savepoint is {location}"
     )
 
 
-def ended_with_savepoint(client: RestClient, job: str, path: str, body: dict[str, Any]) -> str:
+def take_savepoint(client: RestClient, job: str, path: str, body: dict[str, Any]) -> str:
     """Ask for a savepoint and wait for it; gives where it is."""
     from penstock.service.cli.output import progress
-    from penstock.service.cli.polling import acknowledged, outcome
+    from penstock.service.cli.polling import count_acknowledged, outcome
 
     given = {name: value for name, value in body.items() if value is not None}
     with progress(f"savepoint of job {job[:8]}") as tell:
         trigger = client.post(f"/jobs/{job}/{path}", given)["request-id"]
-        done = outcome(client, f"/jobs/{job}/savepoints/{trigger}", tell, lambda: acknowledged(client, job))
+        done = outcome(client, f"/jobs/{job}/savepoints/{trigger}", tell, lambda: count_acknowledged(client, job))
     return str(done["location"])
 
 

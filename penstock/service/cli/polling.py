@@ -33,14 +33,14 @@ def outcome(
     for pause in pauses():
         answer = client.get(path)
         if answer["status"]["id"] == "COMPLETED":
-            return _succeeded(answer.get("operation") or {})
+            return _check_outcome(answer.get("operation") or {})
         if tell is not None:
             tell(" ".join(part for part in (f"{time.monotonic() - began:.0f} s", known()) if part))
         time.sleep(pause)
     raise AssertionError("there is always another pause")
 
 
-def _succeeded(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_outcome(operation: Mapping[str, Any]) -> Mapping[str, Any]:
     cause = operation.get("failure-cause")
     if cause is None:
         return operation
@@ -54,7 +54,7 @@ def reason(cause: Mapping[str, Any]) -> str:
     return innermost(str(cause.get("stack-trace") or cause.get("class") or "no reason was given"))
 
 
-def acknowledged(client: RestClient, job: str) -> str:
+def count_acknowledged(client: RestClient, job: str) -> str:
     """How many subtasks have answered the checkpoint or savepoint that is under way; nothing if none is known."""
     try:
         history = client.get(f"/jobs/{job}/checkpoints").get("history", [])

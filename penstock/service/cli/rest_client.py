@@ -88,7 +88,7 @@ class RestClient:
                 with error:
                     elsewhere = _elsewhere(url, error)
                     if elsewhere is None:
-                        raise _refused(error.code, error.read()) from None
+                        raise _refusal(error.code, error.read()) from None
                 url = elsewhere
                 if isinstance(data, Form):
                     data.rewind()
@@ -166,7 +166,7 @@ def _elsewhere(url: str, error: HTTPError) -> str | None:
     return full
 
 
-def _refused(status: int, body: bytes) -> CommandFailed:
+def _refusal(status: int, body: bytes) -> CommandFailed:
     message = _message(status, body)
     if status in (401, 403):
         return NotAllowed(f"{message}; give a token with --token or the variable PENSTOCK_TOKEN")

@@ -33,7 +33,7 @@ def savepoint(
 ) -> None:
     """Take a savepoint of a job that goes on running, or dispose of one."""
     from penstock.service.cli import output
-    from penstock.service.cli.job_verbs import ended_with_savepoint
+    from penstock.service.cli.job_verbs import take_savepoint
     from penstock.service.cli.polling import outcome
 
     if (job is None) == (dispose is None):
@@ -54,7 +54,7 @@ def savepoint(
             f"savepoint {trigger} of job {full} is under way"
         )
         return
-    location = ended_with_savepoint(client, full, "savepoints", body)
+    location = take_savepoint(client, full, "savepoints", body)
     output.as_json({"jobid": full, "savepoint": location}) if json else output.line(
         f"savepoint of job {full}: {location}"
     )
@@ -81,13 +81,13 @@ def checkpoint(
 ) -> None:
     """Take a checkpoint of a job now."""
     from penstock.service.cli import output
-    from penstock.service.cli.polling import acknowledged, outcome
+    from penstock.service.cli.polling import count_acknowledged, outcome
 
     client = connect(at, token, cacert, option)
     full = job_id(client, job)
     with output.progress(f"checkpoint of job {full[:8]}") as tell:
         trigger = client.post(f"/jobs/{full}/checkpoints", {"checkpointType": kind.value})["request-id"]
-        done = outcome(client, f"/jobs/{full}/checkpoints/{trigger}", tell, lambda: acknowledged(client, full))
+        done = outcome(client, f"/jobs/{full}/checkpoints/{trigger}", tell, lambda: count_acknowledged(client, full))
     number = done["checkpointId"]
     output.as_json({"jobid": full, "checkpoint": number}) if json else output.line(
         f"checkpoint {number} of job {full} is complete"

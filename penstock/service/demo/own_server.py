@@ -32,8 +32,8 @@ def own_server(slots: int) -> Iterator[RunningServer]:
     os.environ[HOME_VARIABLE] = str(folder)
     process: subprocess.Popen[bytes] | None = None
     try:
-        process = _started(folder, slots)
-        yield _found(process, folder)
+        process = _start(folder, slots)
+        yield _await_server(process, folder)
     finally:
         if process is not None:
             _stop(process)
@@ -43,7 +43,7 @@ def own_server(slots: int) -> Iterator[RunningServer]:
             os.environ[HOME_VARIABLE] = before
 
 
-def _started(folder: Path, slots: int) -> subprocess.Popen[bytes]:
+def _start(folder: Path, slots: int) -> subprocess.Popen[bytes]:
     configuration = {
         "rest.bind-port": PORTS,
         "spark.master": f"local[{slots}]",
@@ -57,7 +57,7 @@ def _started(folder: Path, slots: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
 
-def _found(process: subprocess.Popen[bytes], folder: Path) -> RunningServer:
+def _await_server(process: subprocess.Popen[bytes], folder: Path) -> RunningServer:
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until and process.poll() is None:
         found = running_server(folder)

@@ -53,7 +53,7 @@ class Screen:
     def __rich__(self) -> Group:
         table = Table("sensor", "now °C", "average °C", "hottest of 10 s", "readings", expand=True)
         for sensor, (now, average, count) in sorted(self._readings.items()):
-            table.add_row(sensor, f"{now:.1f}", f"{average:.2f}", self._shown(sensor), str(count))
+            table.add_row(sensor, f"{now:.1f}", f"{average:.2f}", self._hottest_text(sensor), str(count))
         alerts = Text("\n".join(f"{when}  {sensor}  {text}" for when, sensor, text in self._alerts) or "none yet")
         foot = Text(f"{self._seen} readings · Ctrl-C stops · the job's page: ", style="dim")
         foot.append(self._address, style="bold")
@@ -62,7 +62,7 @@ class Screen:
             parts.append(Text(f"The job is {self.state.lower()}.", style="yellow"))
         return Group(*parts)
 
-    def _shown(self, sensor: str) -> str:
+    def _hottest_text(self, sensor: str) -> str:
         return f"{self._hottest[sensor]:.1f}" if sensor in self._hottest else ""
 
     def lines(self) -> str:

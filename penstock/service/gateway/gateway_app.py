@@ -152,7 +152,7 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
     page = found.page(token)
     if page is None:
         return Answer({"resultType": "NOT_READY", "nextResultUri": f"{here}/{token}?rowFormat={row_format}"})
-    answer = _described(found, row_format)
+    answer = _describe(found, row_format)
     assert found.schema is not None
     types = found.schema.types()
     answer["results"]["data"] = shapes.rows(page.rows, types, row_format == "PLAIN_TEXT", found.zone)
@@ -162,7 +162,7 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
     return Answer({**answer, "resultType": "PAYLOAD", "nextResultUri": following})
 
 
-def _described(operation: Operation, row_format: str) -> dict[str, Any]:
+def _describe(operation: Operation, row_format: str) -> dict[str, Any]:
     """A result without its rows. Flink's clients take a job id of null for a text, so it is left out."""
     assert operation.schema is not None
     job = {} if operation.job_id is None else {"jobID": operation.job_id}

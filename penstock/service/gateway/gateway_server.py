@@ -20,7 +20,7 @@ def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:
 
 
 @contextmanager
-def served(configuration: Mapping[str, str]) -> Iterator[str]:
+def serve_gateway(configuration: Mapping[str, str]) -> Iterator[str]:
     """Serve a gateway until the end of the block; gives its URL."""
     server, sessions = gateway_of(configuration)
     server.start()

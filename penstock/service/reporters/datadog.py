@@ -80,7 +80,7 @@ class DatadogReporter(Reporter):
         for part, value in self._values(sample):
             name = f"{self._name(sample)}.{part}" if part else self._name(sample)
             is_count = sample.kind == COUNTER
-            shown = self._added((name, tuple(tags)), value) if is_count else value
+            shown = self._increase((name, tuple(tags)), value) if is_count else value
             kind = {"type": "count", "interval": 10} if is_count else {"type": "gauge"}
             yield {"metric": name, "points": [[now, shown]], **kind, **about}
 
@@ -94,7 +94,7 @@ class DatadogReporter(Reporter):
             if value is not None and math.isfinite(value):
                 yield shown, value
 
-    def _added(self, key: Key, value: float | int) -> float | int:
+    def _increase(self, key: Key, value: float | int) -> float | int:
         """Since the last turn. A counter that has begun anew has counted everything since."""
         before = self._sent.get(key, 0)
         self._sent[key] = value

@@ -59,7 +59,7 @@ class Sieve:
     """Variables, without brackets."""
     additional: Mapping[str, str] | None = None
 
-    def sifted(self, samples: Iterable[Sample]) -> list[Sample]:
+    def sift(self, samples: Iterable[Sample]) -> list[Sample]:
         return [self._with_variables(sample) for sample in samples if self._wants(sample)]
 
     def _wants(self, sample: Sample) -> bool:

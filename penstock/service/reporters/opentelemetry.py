@@ -70,7 +70,7 @@ class OpenTelemetryReporter(Reporter):
         for sample in samples:
             attributes = {plain(name): value for name, value in sample.variables.items()}
             for part, value in readings(sample).items():
-                name, extra = _named(sample, part)
+                name, extra = _name_and_attributes(sample, part)
                 point = export.NumberDataPoint({**attributes, **extra}, self._began, now, value)
                 counts = sample.kind == COUNTER or part == "count"
                 points.setdefault((name, counts), []).append(point)
@@ -106,7 +106,7 @@ def _sdk(module: str) -> Any:
     return optional_library(f"opentelemetry.sdk.{module}", "reporting to OpenTelemetry needs its SDK", "otel")
 
 
-def _named(sample: Sample, part: str) -> tuple[str, dict[str, float]]:
+def _name_and_attributes(sample: Sample, part: str) -> tuple[str, dict[str, float]]:
     name = ".".join((PREFIX, *sample.logical_scope, sample.name))
     if part in _QUANTILES:
         return name, {"quantile": _QUANTILES[part]}

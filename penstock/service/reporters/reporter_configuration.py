@@ -68,13 +68,13 @@ class Ordered:
     traces: bool = False
 
 
-def ordered(configuration: Mapping[str, str]) -> list[Ordered]:
+def read_reporters(configuration: Mapping[str, str]) -> list[Ordered]:
     """Every reporter of a configuration, checked. Raises ConfigurationError or MissingDependency."""
     delimiter = configuration.get("metrics.scope.delimiter") or "."
     found = [
-        _ordered(ReporterOptions(name, options, f"{part}.reporter"), part == TRACES, delimiter)
+        _read_reporter(ReporterOptions(name, options, f"{part}.reporter"), part == TRACES, delimiter)
         for part in (METRICS, TRACES)
-        for name, options in _named(configuration, part).items()
+        for name, options in _options_by_reporter(configuration, part).items()
     ]
     for one in found:
         one.kind().check(one.options)
@@ -86,7 +86,7 @@ def relevant(configuration: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in configuration.items() if name.startswith((f"{METRICS}.", f"{TRACES}."))}
 
 
-def _named(configuration: Mapping[str, str], part: str) -> dict[str, dict[str, str]]:
+def _options_by_reporter(configuration: Mapping[str, str], part: str) -> dict[str, dict[str, str]]:
     """By reporter: its options. With `metrics.reporters`, only those that it names."""
     prefix = f"{part}.reporter."
     found: dict[str, dict[str, str]] = {}
@@ -104,7 +104,7 @@ def _named(configuration: Mapping[str, str], part: str) -> dict[str, dict[str, s
     return {name: options for name, options in found.items() if name in chosen or not chosen}
 
 
-def _ordered(options: ReporterOptions, traces: bool, delimiter: str) -> Ordered:
+def _read_reporter(options: ReporterOptions, traces: bool, delimiter: str) -> Ordered:
     kind = _class_of(options)
     _warn_of_unknown(options, kind)
     millis = options.millis("interval", DEFAULT_MILLIS)
@@ -129,13 +129,13 @@ def _class_of(options: ReporterOptions) -> type[Reporter]:
     given = options.text("factory.class") or options.text("class") or options.name
     word = given.lower()
     short = _SAME.get(word, word if word in BUILT_IN else _FLINKS.get(given.removesuffix("Factory"), ""))
-    found = _loaded(BUILT_IN[short] if short else given, options)
+    found = _load(BUILT_IN[short] if short else given, options)
     if not (isinstance(found, type) and issubclass(found, Reporter)):
         raise ConfigurationError(f"reporter '{options.name}': '{given}' is no subclass of penstock.reporters.Reporter")
     return found
 
 
-def _loaded(given: str, options: ReporterOptions) -> object:
+def _load(given: str, options: ReporterOptions) -> object:
     """What a name stands for: `module:Class`, or an entry point."""
     offered = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     try:

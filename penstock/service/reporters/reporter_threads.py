@@ -16,7 +16,7 @@ from penstock.metrics.samples import Sample
 from penstock.metrics.scopes import ScopeFormats
 from penstock.service.reporters.record_samples import samples_of
 from penstock.service.reporters.reporter import ReporterContext
-from penstock.service.reporters.reporter_configuration import Ordered, ordered, relevant
+from penstock.service.reporters.reporter_configuration import Ordered, read_reporters, relevant
 from penstock.service.reporters.spans import Span, SpanFinder
 
 log = logging.getLogger("penstock.reporters")
@@ -41,7 +41,7 @@ class Turn:
         self._order = order
         self._read_spans = spans
         self._reporter = order.kind()
-        self._context = ReporterContext(order.options, lambda: order.sieve.sifted(read()), order.delimiter)
+        self._context = ReporterContext(order.options, lambda: order.sieve.sift(read()), order.delimiter)
         self._is_open = False
         self._fails = False
         self._ending = threading.Event()
@@ -213,7 +213,7 @@ def place_for(configuration: Mapping[str, str]) -> Place | None:
     Raises ConfigurationError or MissingDependency for reporters that could never work.
     """
     chosen = relevant(configuration)
-    orders = ordered(chosen)
+    orders = read_reporters(chosen)
     return Place(chosen, orders) if orders else None
 
 

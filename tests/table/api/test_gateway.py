@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from penstock.service.gateway.gateway_server import served
+from penstock.service.gateway.gateway_server import serve_gateway
 from penstock.testing import in_process
 
 
 @pytest.fixture
 def gateway() -> Iterator[httpx.Client]:
     settings = {"sql-gateway.endpoint.rest.port": "0"}
-    with in_process(), served(settings) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with in_process(), serve_gateway(settings) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
 
 

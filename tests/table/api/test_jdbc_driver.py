@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from penstock.service.gateway.gateway_server import served
+from penstock.service.gateway.gateway_server import serve_gateway
 from penstock.testing import in_process
 from tests.services.maven import jars
 
@@ -32,7 +32,7 @@ def jvm() -> Iterator[Any]:
 
 @pytest.fixture
 def connection(jvm: Any) -> Iterator[Any]:
-    with in_process(), served({"sql-gateway.endpoint.rest.port": "0"}) as url:
+    with in_process(), serve_gateway({"sql-gateway.endpoint.rest.port": "0"}) as url:
         driver = jvm.org.apache.flink.table.jdbc.FlinkDriver()
         made = driver.connect(f"jdbc:flink://{url.removeprefix('http://')}", jvm.java.util.Properties())
         yield made

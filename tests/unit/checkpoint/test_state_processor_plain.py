@@ -50,7 +50,7 @@ from penstock.errors import (
     TypeMismatch,
     UnsupportedKey,
 )
-from penstock.spark.state_processor.state_columns import Nothing, column, declared
+from penstock.spark.state_processor.state_columns import Nothing, column, declared_cell
 from penstock.state import SavepointReader, SavepointWriter
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 
@@ -860,12 +860,12 @@ EVERYTHING = [value for values, _ in INFERRED for value in values]
 
 
 def learned(*values):
-    return reduce(lambda cell, value: cell.learned(value), values, Nothing())
+    return reduce(lambda cell, value: cell.learn(value), values, Nothing())
 
 
 @pytest.mark.parametrize(("values", "expected"), INFERRED, ids=str)
 def test_the_type_of_a_column_is_found_from_its_values(values, expected):
-    for cell in (learned(*values), reduce(lambda one, other: one.merged(other), map(learned, values))):
+    for cell in (learned(*values), reduce(lambda one, other: one.merge(other), map(learned, values))):
         found = "repr" if cell.shows_repr() else cell.type().simpleString()
         assert found == expected
     assert ("comment" in column("value", learned(*values)).metadata) is (expected == "repr")
@@ -876,17 +876,17 @@ def test_a_column_has_a_place_for_whatever_it_has_met(one):
     for other in EVERYTHING:
         for nest in (lambda v: v, lambda v: [v], lambda v: (v, 1), lambda v: {"k": v}):
             both = nest(one), nest(other)
-            for cell in (learned(*both), learned(both[0]).merged(learned(both[1]))):
+            for cell in (learned(*both), learned(both[0]).merge(learned(both[1]))):
                 assert [cell.plain(value) is None for value in both] == [value is None for value in both]
 
 
 def test_declared_types_are_kept_until_a_value_does_not_fit():
     info = Types.ROW_NAMED(["n", "l", "d"], [Types.INT(), Types.LIST(Types.BYTE()), Types.DATACLASS(Point)])
-    cell = declared(schema_of(ValueStateDescriptor("s", info))["value"])
+    cell = declared_cell(schema_of(ValueStateDescriptor("s", info))["value"])
     assert cell.type().simpleString() == "struct<n:int,l:array<tinyint>,d:string>"
     for fitting in (Row(n=1, l=[1], d=Point(1, 2)), {"d": None, "n": 1, "l": []}, (1, None, None), [1, [2], None]):
-        cell = cell.learned(fitting)
+        cell = cell.learn(fitting)
     assert cell.type().simpleString() == "struct<n:int,l:array<tinyint>,d:struct<x:bigint,y:bigint>>"
     assert cell.plain({"d": None, "n": 1, "l": [5]}) == (1, [5], None)
-    assert cell.learned((1 << 40, [300], None)).type().simpleString().startswith("struct<n:bigint,l:array<bigint>")
-    assert cell.learned(Row(other=1)).shows_repr() and cell.learned((1, 2)).shows_repr()
+    assert cell.learn((1 << 40, [300], None)).type().simpleString().startswith("struct<n:bigint,l:array<bigint>")
+    assert cell.learn(Row(other=1)).shows_repr() and cell.learn((1, 2)).shows_repr()

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.service.cli import app
-from penstock.service.cli.polling import acknowledged, outcome, pauses
+from penstock.service.cli.polling import count_acknowledged, outcome, pauses
 from penstock.service.cli.rest_client import RestClient
 from tests.unit.cli.recorded_server import RecordedServer, said
 
@@ -48,14 +48,14 @@ class TestProgress:
             "GET /jobs/:jobid/checkpoints", said({"history": [{"status": "COMPLETED"}, STARTED]})
         )
         client, told = RestClient(f"http://{cluster.address}"), []
-        outcome(client, "/jobs/x/savepoints/y", told.append, lambda: acknowledged(client, "x"))
+        outcome(client, "/jobs/x/savepoints/y", told.append, lambda: count_acknowledged(client, "x"))
         assert told == ["0 s (3 of 8 subtasks)"]
 
     def test_does_not_fail_where_nothing_is_known(self, cluster: RecordedServer) -> None:
         client = RestClient(f"http://{cluster.address}")
-        assert acknowledged(client, "x") == ""
+        assert count_acknowledged(client, "x") == ""
         cluster.on("GET /jobs/:jobid/checkpoints", said({"history": []}))
-        assert acknowledged(client, "x") == ""
+        assert count_acknowledged(client, "x") == ""
 
     def test_asks_less_and_less_often(self) -> None:
         waits = pauses()

@@ -13,7 +13,7 @@ from penstock.metrics.samples import Sample
 from penstock.metrics.scopes import ScopeFormats
 from penstock.service.reporters.record_samples import samples_of
 from penstock.service.reporters.reporter import Reporter, ReporterContext
-from penstock.service.reporters.reporter_configuration import ordered
+from penstock.service.reporters.reporter_configuration import read_reporters
 from tests.rest import scripted_jobs
 
 
@@ -45,9 +45,9 @@ def samples() -> list[Sample]:
 def reporting(kind: str, **options: str) -> Iterator[Reporter]:
     """A reporter between `open` and `close`, made from a configuration."""
     given = {"factory.class": kind, **{name.replace("__", "."): value for name, value in options.items()}}
-    (order,) = ordered({f"metrics.reporter.mine.{name}": value for name, value in given.items()})
+    (order,) = read_reporters({f"metrics.reporter.mine.{name}": value for name, value in given.items()})
     reporter = order.kind()
-    reporter.open(ReporterContext(order.options, lambda: order.sieve.sifted(samples()), order.delimiter))
+    reporter.open(ReporterContext(order.options, lambda: order.sieve.sift(samples()), order.delimiter))
     try:
         yield reporter
     finally:

@@ -11,7 +11,7 @@ from penstock.metrics.samples import Sample
 from penstock.reporters import Reporter
 from penstock.service.reporters.filters import KINDS, pattern_of, sieve_of
 from penstock.service.reporters.reporter import ReporterOptions
-from penstock.service.reporters.reporter_configuration import _FLINKS, BUILT_IN, ordered
+from penstock.service.reporters.reporter_configuration import _FLINKS, BUILT_IN, read_reporters
 
 NEEDED = {
     "pushgateway": {"hostUrl": "http://localhost:9091"},
@@ -26,7 +26,9 @@ class Silent(Reporter):
 
 
 def one(**options):
-    return ordered({f"metrics.reporter.mine.{name.replace('__', '.')}": value for name, value in options.items()})
+    return read_reporters(
+        {f"metrics.reporter.mine.{name.replace('__', '.')}": value for name, value in options.items()}
+    )
 
 
 def with_needed(name, given):
@@ -38,14 +40,14 @@ def with_needed(name, given):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_reporter_has_a_short_name(name):
-    (found,) = ordered(with_needed(name, name.upper()))
+    (found,) = read_reporters(with_needed(name, name.upper()))
     assert f"{found.kind.__module__}:{found.kind.__name__}" == BUILT_IN[name]
 
 
 @pytest.mark.parametrize("flinks", _FLINKS)
 @pytest.mark.parametrize("suffix", ["", "Factory"])
 def test_flinks_class_names_are_understood(flinks, suffix):
-    (found,) = ordered(with_needed(_FLINKS[flinks], flinks + suffix))
+    (found,) = read_reporters(with_needed(_FLINKS[flinks], flinks + suffix))
     assert f"{found.kind.__module__}:{found.kind.__name__}" == BUILT_IN[_FLINKS[flinks]]
 
 
@@ -58,11 +60,11 @@ def test_several_at_once_and_only_those_that_are_named():
         "metrics.scope.delimiter": "/",
         "traces.reporter.c.factory.class": "org.apache.flink.traces.slf4j.Slf4jTraceReporterFactory",
     }
-    a, b, c = ordered(options)
+    a, b, c = read_reporters(options)
     assert [(each.options.name, each.traces) for each in (a, b, c)] == [("a", False), ("b", False), ("c", True)]
     assert (a.millis, b.millis) == (3000, 10_000)
     assert (a.delimiter, b.delimiter) == ("/", "_")
-    assert [each.options.name for each in ordered({**options, "metrics.reporters": " b , "})] == ["b", "c"]
+    assert [each.options.name for each in read_reporters({**options, "metrics.reporters": " b , "})] == ["b", "c"]
 
 
 def test_a_class_of_ones_own_is_named_by_module():
@@ -101,7 +103,7 @@ def test_what_cannot_work_is_told_before_the_job_starts(options, told):
 
 def test_a_name_without_options_is_an_error():
     with pytest.raises(ConfigurationError, match=r"metrics\.reporter\.b\.factory\.class"):
-        ordered({"metrics.reporters": "a,b", "metrics.reporter.a.factory.class": "log"})
+        read_reporters({"metrics.reporters": "a,b", "metrics.reporter.a.factory.class": "log"})
 
 
 def test_an_option_that_nobody_reads_is_warned_of(caplog):
@@ -168,6 +170,6 @@ def test_excludes_win_and_variables_are_left_out_and_added():
         },
     )
     given_ = [sample(name, job_id="1", task_id="2", host="h") for name in ("numIn", "numOut", "uptime", "load")]
-    kept = sieve_of(options).sifted(given_)
+    kept = sieve_of(options).sift(given_)
     assert [one.name for one in kept] == ["numIn", "uptime"]
     assert kept[0].variables == {"<host>": "h", "<region>": "north", "<zone>": "2"}

@@ -53,13 +53,13 @@ def show_live(
             for row in rows:
                 values = tuple(text_of(value, kind, zone) for value, kind in zip(row, types, strict=True))
                 held.apply(values, row.get_row_kind() in ADDED)
-                live.update(_drawn(names, held, console.height - 6))
-            live.update(_drawn(names, held, console.height - 6), refresh=True)
+                live.update(_draw(names, held, console.height - 6))
+            live.update(_draw(names, held, console.height - 6), refresh=True)
         except KeyboardInterrupt:
-            live.update(_drawn(names, held, console.height - 6), refresh=True)
+            live.update(_draw(names, held, console.height - 6), refresh=True)
 
 
-def _drawn(names: Sequence[str], held: Materialised, height: int) -> Any:
+def _draw(names: Sequence[str], held: Materialised, height: int) -> Any:
     from rich import box
     from rich.table import Table
 

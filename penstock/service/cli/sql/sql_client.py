@@ -49,14 +49,14 @@ class SqlClient:
             except KeyboardInterrupt:
                 raise
             except Exception as error:
-                raise CommandFailed(f"{_shortened(statement)}\n{type(error).__name__}: {error}") from error
+                raise CommandFailed(f"{_shorten(statement)}\n{type(error).__name__}: {error}") from error
             if result is not None:
                 jobs.append((statement, result))
         for statement, result in jobs:
             try:
                 result.wait()
             except Exception as error:
-                raise CommandFailed(f"{_shortened(statement)}\n{type(error).__name__}: {error}") from error
+                raise CommandFailed(f"{_shorten(statement)}\n{type(error).__name__}: {error}") from error
 
     def run(self, statement: str) -> TableResult | None:
         """Run one statement and show its result; an INSERT that goes on running is handed back."""
@@ -69,11 +69,11 @@ class SqlClient:
         began = time.monotonic()
         result = self.environment.execute_sql(statement)
         if result.is_insert():
-            return self._submitted(result)
+            return self._report_insert(result)
         self.show(result, began)
         return None
 
-    def _submitted(self, result: TableResult) -> TableResult | None:
+    def _report_insert(self, result: TableResult) -> TableResult | None:
         job = result.get_job_client()
         assert job is not None
         if self._option(WAIT, "false") == "true":
@@ -150,6 +150,6 @@ def _plain(value: Any, kind: DataType, zone: str) -> Any:
     return value if isinstance(value, (int, float, str, bool, type(None))) else text_of(value, kind, zone)
 
 
-def _shortened(statement: str) -> str:
+def _shorten(statement: str) -> str:
     first = statement.strip().splitlines()[0]
     return first if len(first) <= 100 else first[:97] + "..."
