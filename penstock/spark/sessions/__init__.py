@@ -1,1 +1,1 @@
-"""The Spark session of a job: its JVM, settings, versions, executors and the reasons why slots do not start."""
+"""The Spark session of a job: its JVM, settings, versions, executors, and reasons why slots do not start."""

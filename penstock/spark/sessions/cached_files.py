@@ -1,4 +1,4 @@
-"""Files of `env.register_cached_file` on their way to the slots, through Spark's own distribution of files."""
+"""Distribution of the files of `env.register_cached_file` to the slots, through Spark."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def ship_files(session: SparkSession, files: dict[str, str]) -> dict[str, str]:
-    """Give files to Spark, by name; what comes back is the name that each has there.
+    """Give files to Spark, by name. Return the names that Spark has for them.
 
-    Spark knows a file by the last part of its path only, so each goes under a name of its own.
+    Spark knows a file by the last part of its path only, so each file gets a unique name.
     """
     names = {name: f"{uuid4().hex}-{os.path.basename(path)}" for name, path in files.items()}
     for name, path in files.items():
@@ -37,7 +37,7 @@ def ship_files(session: SparkSession, files: dict[str, str]) -> dict[str, str]:
 
 
 def upload(session: SparkSession, names: Iterable[str]) -> None:
-    """Give Spark what is staged in this process under these names; to several sessions, if need be."""
+    """Give Spark the staged files of this process with these names. Several sessions may get the same files."""
     for name in names:
         staged = os.path.join(_staging(), name)
         if not is_connect(session):
@@ -51,19 +51,19 @@ def upload(session: SparkSession, names: Iterable[str]) -> None:
 
 @cache
 def _staging() -> str:
-    """A folder that stays as long as this process: an executor fetches files when it first needs them."""
+    """Return a folder that exists until this process ends. An executor fetches files when it first needs them."""
     folder = tempfile.mkdtemp(prefix="penstock-cached-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def local(names: dict[str, str]) -> dict[str, str]:
-    """Where the files are on the machine of this slot, by name."""
+    """Return the paths of the files on the machine of this slot, by name."""
     return {name: SparkFiles.get(there) for name, there in names.items()}
 
 
 def unpack_archive(name: str) -> list[str]:
-    """Where to import from in an archive that was shipped; slots of one executor unpack it once."""
+    """Unpack a shipped archive, and return the folders to import from. Slots of one executor unpack it once."""
     archive = SparkFiles.get(name)
     folder = f"{archive}.unpacked"
     unpack(archive, folder)

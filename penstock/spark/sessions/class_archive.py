@@ -1,6 +1,6 @@
 """An archive of the classes that Spark loads in the driver's JVM. With it, a JVM starts in less than half the time.
 
-The first JVM of a version of Spark and Java writes the archive when it ends, into a folder of the user; later ones map
+The first JVM of a version of Spark and Java writes the archive into a folder of the user when it ends. Later JVMs map
 it. Java writes the header of an archive last, so an archive with a header is complete.
 """
 
@@ -20,9 +20,9 @@ VARIABLE = "PENSTOCK_CACHE_DIR"
 """The environment variable that names the folder. If it is empty, there are no archives."""
 _NO_HEADER = bytes(4)
 _LEAST_SPACE = 1 << 30
-"""Free bytes that a disk must have for an archive to be written."""
+"""Free space, in bytes, that a disk must have before an archive is written."""
 _CLAIM_SECONDS = 600
-"""Time after which another process may write an archive that was announced and did not come."""
+"""Time, in seconds, after which another process may write an archive that was announced and did not come."""
 _KEPT = 4
 """Number of archives that are kept: one for each version of Spark and Java that was used last."""
 _QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"
@@ -36,7 +36,7 @@ _ABOUT_ARCHIVES = re.compile(r"(?i)\bshared?\b|\bCDS\b|SharedSpaces|fatal error|
 
 @dataclass(frozen=True)
 class Jvm:
-    """Everything that decides which classes a JVM loads."""
+    """All inputs that decide which classes a JVM loads."""
 
     java: str
     version: str
@@ -52,7 +52,7 @@ class Jvm:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def fits(self, environment: Mapping[str, str]) -> bool:
-        """Return True if Java can share classes: a plain class path, and no options of the user that speak of it."""
+        """Return True if Java can share classes: the class path is plain, and no user option concerns sharing."""
         if any(environment.get(name) for name in _CLASS_PATHS) or self.settings.get("spark.driver.extraClassPath"):
             return False
         if not (self.spark_home / "jars").is_dir() or _holds_files(self.configuration):
@@ -80,19 +80,19 @@ def java_options(jvm: Jvm, environment: Mapping[str, str]) -> str:
 
 
 def approve(options: str) -> None:
-    """Allow later JVMs to use what a JVM with these options writes: it has started Spark, and not failed before."""
+    """Allow later JVMs to use the archive of a JVM with these options, which has started Spark without failure."""
     found = re.search(r"-XX:ArchiveClassesAtExit=(\S+)", options)
     if found is not None:
         _approval_of(Path(found[1])).touch(mode=0o600)
 
 
 def is_about_archive(failure: str) -> bool:
-    """Return True if a JVM may start without an archive that did not start with one."""
+    """Return True if the failure of a JVM may come from the archive, so that it may start without one."""
     return _ABOUT_ARCHIVES.search(failure) is not None
 
 
 def discard(options: str) -> None:
-    """Delete the archive that these options name: a JVM with it did not start."""
+    """Delete the archive that these options name, because a JVM did not start with it."""
     found = re.search(r"-XX:SharedArchiveFile=(\S+)", options)
     if found is not None:
         Path(found[1]).unlink(missing_ok=True)
@@ -115,7 +115,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
 
 
 def _find(folder: Path, key: str) -> Path | None:
-    """Return the archive, unless its size is not the one in its name: Java would crash on a part of one."""
+    """Return the archive if its size is the one in its name. Java would crash on an incomplete archive."""
     for archive in folder.glob(f"{key}-*.jsa"):
         if archive.stem.rpartition("-")[2] == str(archive.stat().st_size):
             return archive
@@ -153,7 +153,7 @@ def _approval_of(draft: Path) -> Path:
 
 
 def _claim(folder: Path, key: str) -> Path | None:
-    """Return the file that the next JVM writes; None while another process is to write it."""
+    """Return the file that the next JVM writes, or None while another process is expected to write it."""
     if shutil.disk_usage(folder).free < _LEAST_SPACE:
         return None
     claim = _claim_of(folder, key)
@@ -176,7 +176,7 @@ def _age(file: Path) -> float:
 
 
 def _delete_oldest(archives: Iterable[Path]) -> None:
-    """Delete all archives but those that were used last. A JVM that has mapped one keeps it."""
+    """Delete all archives except the last used ones. A JVM that has mapped an archive keeps it."""
     by_use = sorted(archives, key=lambda archive: archive.stat().st_mtime, reverse=True)
     for archive in by_use[_KEPT:]:
         archive.unlink(missing_ok=True)

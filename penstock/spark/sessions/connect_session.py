@@ -16,27 +16,26 @@ from penstock.errors import ConfigurationError, UnsupportedOperation
 SCHEME = "sc://"
 REMOTE, REMOTE_VARIABLE = "spark.remote", "SPARK_REMOTE"
 OLDEST_SERVER = (3, 5)
-"""The first version of Spark that starts barrier tasks for `mapInArrow`."""
+"""First version of Spark that starts barrier tasks for `mapInArrow`."""
 OLDEST_WITH_STAGES = (4, 1)
-"""The first version of Spark that clones sessions and has `repartitionById`."""
+"""First version of Spark that clones sessions and has `repartitionById`."""
 OWN_ADDRESS = ("spark.driver.host", "spark.driver.bindAddress")
-"""Options that say how executors reach the driver of a job, which is this process: the server is not asked to set
-them."""
+"""Options for the address of a job's driver, which is this process. The server is not asked to set them."""
 DEPLOY_MODE, CLIENT_MODE, CLUSTER_MODE = "spark.submit.deployMode", "client", "cluster"
-"""Spark's setting for the place of drivers. `cluster` runs a program in a task of the server's application."""
+"""Spark's setting for the place of drivers, and its values. `cluster` runs a program in a task of the server."""
 DRIVER_TASK = "PENSTOCK_DRIVER_TASK"
-"""Variable that is set in a program that runs in a task. The task has a core of its own."""
+"""Environment variable of a program that runs in a task. The task occupies one core."""
 _OTHERS = (REMOTE, "spark.master", "spark.app.name", DEPLOY_MODE, *OWN_ADDRESS)
 log = logging.getLogger("penstock.job")
 
 
 def is_connect(session: object) -> bool:
-    """Whether a session is one of Spark Connect."""
+    """Return True if a session is one of Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
 def active_connect_session() -> Any:
-    """Return the Connect session that is in use in this process, whichever thread made it; None if there is none."""
+    """Return the Connect session of this process, whichever thread made it, or None."""
     module = sys.modules.get("pyspark.sql.connect.session")
     if module is None:
         return None
@@ -45,9 +44,9 @@ def active_connect_session() -> Any:
 
 
 def connect_session(url: str, app_name: str, options: Mapping[str, str], seconds: float) -> Any:
-    """Create a session on the server at `url`, which has this many seconds to answer.
+    """Create a session on the server at `url`, which must answer within this many seconds.
 
-    Options that the server does not let a session set are named in a warning.
+    Log a warning that names the options which the server does not let a session set.
     """
     if options.get(DEPLOY_MODE) == CLUSTER_MODE:
         raise ConfigurationError(
@@ -88,35 +87,35 @@ def endpoint(session: Any) -> str:
 
 
 def describe_error(error: Exception) -> str:
-    """Return what a server says of an error, without the frames of its JVM."""
+    """Return a server's text of an error, without the stack frames of its JVM."""
     return str(error).partition("JVM stacktrace:")[0]
 
 
 def sibling(session: Any) -> Any:
-    """Return a new session on the same server, for when the server has forgotten this one."""
+    """Return a new session on the same server, to replace one that the server has forgotten."""
     fresh = type(session)(connection=session.client._builder)
     check_server(fresh)
     return close_at_exit(fresh)
 
 
 def clone(session: Any) -> Any:
-    """Return a new session on the same server, with the options and artifacts that this one has now."""
+    """Return a new session on the same server, with the current options and artifacts of this one."""
     check_stages(session, "BATCH mode")
     return close_at_exit(session.cloneSession())
 
 
 def close_at_exit(session: Any) -> Any:
-    """Return a session that is closed before the interpreter ends. PySpark would do it afterwards, and hang in gRPC."""
+    """Close a session before the interpreter ends, and return it. PySpark would close it later, and hang in gRPC."""
     close = session.client.close
     atexit.register(close)
     return session
 
 
 def check_stages(session: Any, what: str) -> None:
-    """Raise UnsupportedOperation if either side is too old for `what`, which brings rows to partitions by number."""
+    """Raise UnsupportedOperation if either side is too old for `what`, which needs `repartitionById`."""
     from pyspark import __version__
 
-    server = str(session.version)  # being asked, a new server also gets to know the session
+    server = str(session.version)  # the question also makes the session known to a new server
     if min(_numbers(server), _numbers(__version__)) < OLDEST_WITH_STAGES:
         raise UnsupportedOperation(
             f"{what} over Spark Connect needs Spark {_text(OLDEST_WITH_STAGES)} or newer on both sides: here is "
@@ -134,21 +133,21 @@ def _text(version: tuple[int, ...]) -> str:
 
 
 def parallelism_of(session: Any) -> int | None:
-    """Return the number of partitions that Spark makes of a range, which is that of its cores: its plan shows it."""
+    """Return the number of cores, which is the number of partitions in the plan of a range; None if it is unknown."""
     try:
         splits = re.search(r"splits=Some\((\d+)\)|splits=(\d+)", session.range(1)._explain_string())
     except Exception:
-        return None  # whoever uses the session finds out what is wrong
+        return None  # the next use of the session shows what is wrong
     return None if splits is None else int(splits[1] or splits[2])
 
 
 def remote_url(options: Mapping[str, str]) -> str | None:
-    """Return the server that Spark's own settings name: `spark.remote`, else SPARK_REMOTE. None without them."""
+    """Return the server that `spark.remote`, else SPARK_REMOTE, names, or None."""
     return options.get(REMOTE) or os.environ.get(REMOTE_VARIABLE)
 
 
 def check_no_remote(master: str, options: Mapping[str, str]) -> None:
-    """Refuse a master of Spark's own beside a setting with which Spark would make a session of Spark Connect."""
+    """Refuse a classic master beside a setting with which Spark would make a session of Spark Connect."""
     url = remote_url(options)
     if url is not None:
         name = REMOTE if options.get(REMOTE) else f"the environment's {REMOTE_VARIABLE}"
@@ -172,7 +171,7 @@ def _check_libraries() -> None:
 
 
 def _await_server(url: str, seconds: float) -> None:
-    """Wait for the server's channel. Spark's own client would try for ten minutes."""
+    """Wait for a channel to the server. Spark's own client would try for ten minutes."""
     import grpc
 
     try:
@@ -195,7 +194,7 @@ def _channel(url: str) -> Any:
 
 
 def channel_builder(url: str) -> Any:
-    """Return Spark's own reading of a URL: host, port, TLS, and what goes with each request."""
+    """Return Spark's own interpretation of a URL: host, port, TLS, and the metadata of each request."""
     from pyspark.sql.connect import client
 
     builder: Callable[[str], Any] = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
@@ -203,7 +202,7 @@ def channel_builder(url: str) -> Any:
 
 
 def uses_tls(url: str) -> bool:
-    """Tell whether what Spark's client sends to a URL is encrypted. A token is, unless the host is called localhost."""
+    """Return True if Spark's client encrypts connections to a URL. A token implies TLS, except for localhost."""
     builder = channel_builder(url)
     return "use_ssl=true" in url.lower() or (builder.secure and not builder.endpoint.startswith("localhost:"))
 
@@ -232,7 +231,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _set(session: Any, options: Mapping[str, str]) -> None:
-    """Set what a session may set. The rest is the server's, and its name is logged."""
+    """Set the options that a session may set, and log the names of the others."""
     refused = []
     for name, value in options.items():
         if name in _OTHERS or name.startswith("spark.penstock."):

@@ -1,7 +1,7 @@
-"""The Spark application of a job's earlier driver, which may still hold the cores that the next one needs.
+"""The Spark application of a job's earlier driver, which may still hold the cores that the next driver needs.
 
-A master of a standalone cluster learns only after minutes that the host of a driver has lost power. Until then the
-application of that driver keeps its cores, so the driver that follows it ends the application.
+The master of a standalone cluster notices only after minutes that the host of a driver has lost power. Until then, the
+application of that driver keeps its cores. The next driver therefore ends that application.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ log = logging.getLogger("penstock.job")
 
 
 def application_of(context: SparkContext) -> bytes | None:
-    """Return what another driver needs to know to end this application; None if its manager sees itself who is gone."""
+    """Return a description by which another driver can end this application; None if its manager needs no help."""
     if not context.master.startswith(STANDALONE):
         return None
     return json.dumps({"master": context.master, "id": context.applicationId}).encode()
 
 
 def end_application(context: SparkContext, described: bytes) -> None:
-    """Ask the master of this application to end an earlier one. It does nothing if that was on another cluster."""
+    """Ask the master of this application to end an earlier one. Do nothing if that one was on another cluster."""
     earlier = json.loads(described)
     if earlier["master"] != context.master or earlier["id"] == context.applicationId:
         return
@@ -40,7 +40,7 @@ def end_application(context: SparkContext, described: bytes) -> None:
 
 
 def _tell_master(context: SparkContext, place: str, application: str) -> None:
-    """Send a master what an application itself sends at its end, over a connection for this alone."""
+    """Send a master the message that an application itself sends at its end, over a new connection."""
     jvm = java_gateway().jvm
     settings, manager = scala_context(context).conf(), jvm.org.apache.spark.SecurityManager
     defaults = [getattr(manager, f"$lessinit$greater$default${number}")() for number in (2, 3)]
@@ -52,6 +52,6 @@ def _tell_master(context: SparkContext, place: str, application: str) -> None:
         address = jvm.org.apache.spark.rpc.RpcAddress(host, int(port))
         message = jvm.org.apache.spark.deploy.DeployMessages.UnregisterApplication(application)
         connection.setupEndpointRef(address, "Master").send(message)
-        connection.setupEndpointRef(address, "Master")  # it is answered after the message has arrived
+        connection.setupEndpointRef(address, "Master")  # its answer comes after the message has arrived
     finally:
         connection.shutdown()

@@ -1,4 +1,4 @@
-"""Executors on hosts that cannot be reached: Spark still counts on them until it notices, and starts tasks there."""
+"""Replacement of executors on unreachable hosts, where Spark would start tasks until it notices the loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("penstock.job")
 
 
 def give_up_executors(context: SparkContext, hosts: Collection[str], slots: int) -> None:
-    """Let Spark replace the executors on some hosts, if the others have cores enough for these slots.
+    """Make Spark replace the executors on some hosts, if the others have enough cores for these slots.
 
     Otherwise the hosts are needed, and Spark's own timeouts decide about them.
     """

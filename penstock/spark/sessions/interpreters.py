@@ -1,4 +1,4 @@
-"""The Python of the slots: the driver's own on this machine, and on others one that has the same Penstock."""
+"""The Python of the slots: the driver's own on this machine, and on other machines one with the same Penstock."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pyspark import SparkContext
 from penstock import __version__
 
 UNFIT = "the Python of the slots does not fit"
-"""The beginning of the message about an interpreter that cannot be a slot, however often it is started."""
+"""Beginning of the message about an interpreter that can never run a slot."""
 
 
 def use_own_interpreter(context: SparkContext) -> None:
-    """Let Python tasks of a local master run with the driver's interpreter, unless `spark.pyspark.python` names one.
+    """Run Python tasks of a local master with the driver's interpreter, unless `spark.pyspark.python` names one.
 
-    Without this, Spark would start the `python3` of the PATH, which need not be the one that has Penstock.
+    Without this, Spark would start the `python3` of the PATH, which may lack Penstock.
     """
     if context.getConf().get("spark.pyspark.python") is None:
         context.pythonExec = sys.executable
@@ -35,16 +35,16 @@ class Interpreter:
         return f"'{self.path}', Python {self.python} with Penstock {self.penstock}"
 
     def check_slot(self) -> None:
-        """Raise in a slot whose interpreter has another Penstock than this one, which is the driver's."""
+        """Raise RuntimeError in a slot with another Penstock than this interpreter, which is the driver's."""
         own = Interpreter()
         if own.penstock != self.penstock:
             raise RuntimeError(f"{UNFIT}: it is {own}, and the driver's is {self}. {_advice()}")
 
 
 def unfit_interpreter(text: str, interpreter: str | None = None) -> str | None:
-    """Return the message for what Spark says about slots whose interpreter cannot run them; None for other errors.
+    """Return a message if Spark's error text means that an interpreter cannot run slots, or None for other errors.
 
-    `interpreter` is the command with which Spark was told to start it, on whichever machine.
+    `interpreter` is the command with which Spark starts the interpreter on every machine.
     """
     told = re.search(rf"{UNFIT}: .*", text)
     if told is not None:

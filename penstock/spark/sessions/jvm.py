@@ -1,4 +1,4 @@
-"""The JVM of the driver: one that is started here with a quiet standard error, or the one of `spark-submit`."""
+"""The JVM of the driver: one that Penstock starts with a quiet standard error, or the one of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from penstock.spark.sessions.class_archive import Jvm, approve, discard, is_abou
 
 OLDEST_JAVA = 17
 PROGRESS = "spark.ui.showConsoleProgress"
-"""The setting that Spark turns on for a JVM that Python starts, as it does for an interactive shell."""
+"""Setting that Spark turns on for a JVM that Python starts, as for an interactive shell."""
 KEPT_LINES = 200
-"""Number of lines of the JVM's standard error that are kept to explain why the JVM did not start."""
+"""Number of lines of the JVM's standard error that are kept to explain a failed start."""
 LEAVE_SECONDS = 4
-"""Time in which this process may suspend its jobs when the JVM of `spark-submit` is told to end."""
+"""Time, in seconds, in which this process may suspend its jobs when the JVM of `spark-submit` is told to end."""
 
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package ", "NOTE: Picked up JDK_JAVA_OPTIONS")
 _EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
@@ -48,26 +48,26 @@ _ADVICE = (
     ("nrecognized (?:VM )?option", "Correct spark.driver.extraJavaOptions"),
     ("aster must|aster URL", "Correct the master: -m, spark.master or PENSTOCK_MASTER"),
 )
-"""A pattern in the output of a JVM that did not start, and advice that fits it."""
+"""Patterns in the output of a JVM that did not start, each with fitting advice."""
 _LATER_COMPILATION = (
     "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
 )
-"""Options that let a method run five times as often before Java's slow compiler takes it: a start is over by then.
+"""Options with which a method runs five times as often before Java's slow compiler compiles it.
 
-They come before the user's. A query that runs for a second is past them.
+A start is over by then. A query that runs for a second has passed the limits. The user's options come later and win.
 """
 _archive_options: list[str] = []
-"""The options about an archive of classes that the JVM was started with, until they are approved."""
+"""Options about an archive of classes with which the JVM was started, until they are approved."""
 
 
 def is_submitted() -> bool:
-    """Return True if `spark-submit` started this process, so that a JVM with the user's settings is there."""
+    """Return True if `spark-submit` started this process, so that there is a JVM with the user's settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def launch(settings: dict[str, str]) -> None:
-    """Connect to the JVM of `spark-submit`, or start one with these settings. There is only one in a process."""
+    """Connect to the JVM of `spark-submit`, or start a JVM with these settings. A process has only one JVM."""
     if SparkContext._gateway is not None:
         return
     if is_submitted():
@@ -82,7 +82,7 @@ def launch(settings: dict[str, str]) -> None:
 
 
 def _start(configuration: SparkConf, java: str, version: str) -> Any:
-    """Start a JVM with an archive of classes, or without one if it does not start with it."""
+    """Start a JVM with an archive of classes. If it does not start, try without an archive."""
     _guard_numpy_converters()
     place = Jvm(java, version, Path(_find_spark_home()), _configuration_folder(), dict(configuration.getAll()))
     options = java_options(place, os.environ)
@@ -98,7 +98,7 @@ def _start(configuration: SparkConf, java: str, version: str) -> Any:
 
 
 def approve_archive() -> None:
-    """Allow later JVMs to use the classes that this process's JVM has loaded: Spark runs in it."""
+    """Allow later JVMs to use the classes that this process's JVM has loaded, since Spark runs in it."""
     if _archive_options:
         approve(_archive_options.pop())
 
@@ -121,7 +121,7 @@ def _launch_gateway(configuration: SparkConf) -> Any:
 
 
 def _guard_numpy_converters() -> None:
-    """Ask PySpark's converters of numpy about values of numpy only: to look at a value, they import pandas."""
+    """Restrict PySpark's numpy converters to numpy values, because they import pandas to look at a value."""
     for index, converter in enumerate(INPUT_CONVERTER):
         if type(converter).__name__.startswith("Numpy"):
             INPUT_CONVERTER[index] = _NumpyOnly(converter)
@@ -141,9 +141,9 @@ class _NumpyOnly:
 
 @contextmanager
 def _quiet(java_options: str) -> Iterator[None]:
-    """Let a JVM that starts now have these options, and log nothing unless the user has configured Spark's log.
+    """Give a JVM that starts in this block these options. Turn its log off unless the user has configured it.
 
-    Java options of the user follow after these, so that they win.
+    Java options of the user come later, so that they win.
     """
     own = os.environ.get("SPARK_SUBMIT_OPTS")
     options = [java_options, own or ""]
@@ -165,7 +165,7 @@ def _configuration_folder() -> Path:
 
 
 def _is_set_by_user(name: str) -> bool:
-    """Return True if a setting stands in the user's files or variables for Spark."""
+    """Return True if the user's files or variables for Spark contain a setting."""
     file = _configuration_folder() / "spark-defaults.conf"
     text = file.read_text(errors="replace") if file.is_file() else ""
     return re.search(rf"^\s*{re.escape(name)}\b", text, re.MULTILINE) is not None or name in os.environ.get(
@@ -176,7 +176,7 @@ def _is_set_by_user(name: str) -> bool:
 class ErrorStream:
     """Standard error of a JVM. It is held back until the JVM runs, then passed on line by line.
 
-    Remarks that the JVM makes at each start are left out. Output of user functions in local slots arrives here too.
+    Remarks that the JVM makes at each start are left out. Output of user functions in local slots arrives here, too.
     """
 
     def __init__(self) -> None:
@@ -189,19 +189,19 @@ class ErrorStream:
         self._reader.start()
 
     def seal(self) -> None:
-        """Close this process's end of the pipe: only the JVM writes now."""
+        """Close this process's end of the pipe, so that only the JVM writes."""
         if self.sink >= 0:
             os.close(self.sink)
             self.sink = -1
 
     def text(self) -> str:
-        """Return the lines that a JVM which has ended left behind."""
+        """Return the kept lines of a JVM that has ended."""
         self.seal()
         self._reader.join(5)
         return "\n".join(line.rstrip("\n") for line in self._lines)
 
     def pass_on(self) -> None:
-        """Write the lines held back so far to this process's standard error, and all later ones at once."""
+        """Write the held-back lines to this process's standard error, and all later lines as they come."""
         with self._lock:
             self._passes_on = True
             while self._lines:
@@ -225,7 +225,7 @@ class ErrorStream:
 
 
 def explain(output: str) -> str:
-    """Describe why the JVM did not start: its own sentence, the advice that fits, and the settings to check."""
+    """Describe why the JVM did not start: its own sentence, and fitting advice or the settings to check."""
     cause = telling_line(output)
     advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, cause)), None)
     return f"Spark's JVM did not start: {cause}. " + (
@@ -234,7 +234,7 @@ def explain(output: str) -> str:
 
 
 def telling_line(output: str) -> str:
-    """Return the cause in what Spark or Java printed, without stack frames and the names of exception classes."""
+    """Return the cause in the output of Spark or Java, without stack frames and names of exception classes."""
     lines = [line.strip() for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "... ", *_NOISE, *_EPILOGUE))]
     causes = [line for line in lines if line.startswith("Caused by:")]
@@ -245,14 +245,14 @@ def telling_line(output: str) -> str:
 
 
 def take_interrupt(context: SparkContext) -> bool:
-    """Clear the interrupt of the JVM's thread that has called this thread of Python. Return True if there was one."""
+    """Clear the interrupt of the JVM's thread that calls this Python thread. Return True if there was an interrupt."""
     return bool(context._jvm.java.lang.Thread.interrupted())
 
 
 def check_java() -> tuple[str, str]:
-    """Return Java's path and what it says of its version.
+    """Return Java's path and the output of `java -version`.
 
-    Raise JavaMissing before Spark's launcher fails with a message of its own.
+    Raise JavaMissing if there is no suitable Java, before Spark's launcher fails with a message of its own.
     """
     java = _java()
     advice = (
@@ -283,10 +283,10 @@ def _java_version(said: str) -> int | None:
 
 @cache
 def leave_before_jvm() -> None:
-    """Let the JVM of `spark-submit`, when it is told to end, first send SIGTERM to this process and wait for its end.
+    """Make the JVM of `spark-submit` send SIGTERM to this process and wait for its end before it ends itself.
 
     Without this, the JVM would stop Spark under a running job, and this process would never learn why. Hadoop runs
-    hooks of a higher priority earlier, and Spark's own has the priority 40.
+    hooks of a higher priority earlier, and Spark's own hook has the priority 40.
     """
     if not is_submitted() or SparkContext._gateway is None:
         return

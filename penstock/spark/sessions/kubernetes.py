@@ -1,4 +1,4 @@
-"""Spark on Kubernetes: settings that the pod of a driver gives, and why the pods of executors do not start."""
+"""Spark on Kubernetes: settings from the driver's pod, and reasons why executors' pods do not start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("penstock.job")
 
 
 class PodClient:
-    """Reads pods of the own namespace with the token of the pod's service account."""
+    """Reads pods of this pod's namespace with the token of the pod's service account."""
 
     def __init__(self, url: str, account: Path = ACCOUNT) -> None:
         self._url = url
@@ -30,11 +30,11 @@ class PodClient:
         self.namespace = (account / "namespace").read_text().strip()
 
     def pod(self, name: str) -> dict[str, Any]:
-        """The pod of this name; raises OSError."""
+        """Return the pod of this name. Raise OSError."""
         return self._read(f"pods/{name}")
 
     def executors(self, application: str) -> list[dict[str, Any]]:
-        """The pods of the executors of a Spark application; raises OSError."""
+        """Return the pods of the executors of a Spark application. Raise OSError."""
         selector = quote(f"spark-app-selector={application},spark-role=executor")
         items: list[dict[str, Any]] = self._read(f"pods?labelSelector={selector}")["items"]
         return items
@@ -52,7 +52,7 @@ class PodClient:
 
 
 def pod_client(environment: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> PodClient | None:
-    """A client of the cluster in whose pod this process runs; None outside of a pod, and without an account."""
+    """Return a client of the cluster in whose pod this process runs; None outside of a pod or without an account."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (account / "token").exists():
         return None
@@ -62,10 +62,11 @@ def pod_client(environment: Mapping[str, str] = os.environ, account: Path = ACCO
 def driver_settings(
     master: str, options: Mapping[str, str], client: PodClient | None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Settings for a driver on Kubernetes that the user need not give.
+    """Return settings of a driver on Kubernetes that the user need not give.
 
-    In a pod they are its namespace, its name, by which executors are deleted with it, its address and its image.
-    Executors look for the driver at `spark.driver.bindAddress`, which is no address if it stands for all of them.
+    In a pod, they are its namespace, its name, its address and its image. By the name, Kubernetes deletes the executors
+    with the driver. Executors look for the driver at `spark.driver.bindAddress`, which is useless if it stands for all
+    addresses.
     """
     if not master.startswith("k8s://"):
         return {}
@@ -93,7 +94,7 @@ _NOT_BY_BIND_ADDRESS = {"spark.kubernetes.executor.useDriverPodIP": "false"}
 
 
 def _own_image(pod: Mapping[str, Any]) -> str | None:
-    """The image of the pod's main container."""
+    """Return the image of the pod's main container."""
     containers = pod["spec"]["containers"]
     main = pod["metadata"].get("annotations", {}).get(DEFAULT_CONTAINER)
     image: str | None = next((one for one in containers if one["name"] == main), containers[0]).get("image")
@@ -101,7 +102,7 @@ def _own_image(pod: Mapping[str, Any]) -> str | None:
 
 
 def pods_obstacle(client: PodClient | None, application: str) -> str | None:
-    """Why executors do not start, in a sentence with the setting to change; None if nothing is known to hinder them."""
+    """Return the reason why executors do not start, with the setting to change; None if no reason is known."""
     if client is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Beans in the JVM of the driver's Spark session, made with the classes that every JVM has: no jar is shipped.
+"""Beans in the JVM of the driver's Spark session. Every JVM has their classes, so no jar is shipped.
 
-A `RequiredModelMBean` holds attributes that were set from outside; so the JVM need not call Python.
+A `RequiredModelMBean` holds attributes that are set from outside, so the JVM need not call Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.spark.sessions.session import java_gateway
 
 _NUMBER, _TEXT, _TRUTH = "java.lang.Number", "java.lang.String", "java.lang.Boolean"
 _TYPES = {bool: _TRUTH, int: _NUMBER, float: _NUMBER}
-"""A whole number arrives in Java as an Integer or as a Long, depending on its size."""
+"""Java types by Python types. An int arrives in Java as an Integer or as a Long, depending on its size."""
 
 
 _Types = tuple[tuple[str, str], ...]
@@ -26,7 +26,7 @@ _OBJECT_NAME = "javax.management.ObjectName"
 
 
 def interface_method(gateway: Any, interface: str, method: str, types: list[str]) -> Any:
-    """A `java.lang.reflect.Method`."""
+    """Return a `java.lang.reflect.Method` of an interface, by its name and the names of its argument types."""
     named = gateway.jvm.java.lang.Class.forName
     classes = gateway.new_array(gateway.jvm.java.lang.Class, len(types))
     for index, kind in enumerate(types):
@@ -35,7 +35,7 @@ def interface_method(gateway: Any, interface: str, method: str, types: list[str]
 
 
 def objects(gateway: Any, values: list[Any]) -> Any:
-    """An `Object[]`."""
+    """Return an `Object[]` with these values."""
     array = gateway.new_array(gateway.jvm.java.lang.Object, len(values))
     for index, value in enumerate(values):
         array[index] = value
@@ -54,10 +54,10 @@ def _types(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 
 class MBeans:
-    """The beans of one reporter. All of them go when it is closed."""
+    """The beans of one reporter. Closing it removes all of them."""
 
     def __init__(self, ports: list[int]) -> None:
-        """With ports, the first that is free serves the beans to other processes, over Java's RMI."""
+        """Connect to the bean server. If there are ports, the first free one serves the beans over Java's RMI."""
         self._gateway = java_gateway()
         if self._gateway is None:
             raise ConfigurationError(
@@ -73,7 +73,7 @@ class MBeans:
         self.port = self._serve(ports) if ports else None
 
     def show(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
-        """Make, change and remove beans until these are there, by name, with these attributes."""
+        """Make, change and remove beans until exactly the wanted ones exist. `wanted`: attributes by name of a bean."""
         for name in [name for name in self._beans if name not in wanted]:
             self._remove(name)
         for name, attributes in wanted.items():
@@ -93,7 +93,7 @@ class MBeans:
         self._beans[name] = _Bean(bean, _types(attributes))
 
     def _set(self, bean: _Bean, attributes: Mapping[str, Any]) -> None:
-        """Only what has changed: each value is a message to the JVM."""
+        """Set only changed attributes, because each one costs a message to the JVM."""
         for attribute, value in attributes.items():
             if bean.shown.get(attribute) != value:
                 plain = value if type(value) in _TYPES else str(value)
@@ -101,7 +101,7 @@ class MBeans:
                 bean.shown[attribute] = value
 
     def _info(self, types: _Types) -> Any:
-        """What a bean has: attributes whose values are kept in the bean for as long as they are not set again."""
+        """Return the description of a bean, which keeps the values of its attributes until they are set again."""
         model = self._java.javax.management.modelmbean
         infos = self._array(model.ModelMBeanAttributeInfo, len(types))
         for index, (attribute, kind) in enumerate(types):
@@ -130,9 +130,9 @@ class MBeans:
         return self._java.javax.management.ObjectName(name)
 
     def _ask_server(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a method of the interface MBeanServer, with arguments by their types.
+        """Call a method of the interface MBeanServer. `arguments`: values by the names of their types.
 
-        The server's class belongs to a module that is closed to py4j, so that the method is looked up in the interface.
+        The method is looked up in the interface, because the server's class belongs to a module closed to py4j.
         """
         if method not in self._methods:
             named = interface_method(self._gateway, "javax.management.MBeanServer", method, list(arguments))
@@ -160,7 +160,7 @@ class MBeans:
         return port
 
     def close(self) -> None:
-        """Remove everything; the JVM may be gone already, and the beans with it."""
+        """Remove all beans, and stop serving them. The JVM, and the beans with it, may be gone already."""
         with suppress(Py4JError, Py4JNetworkError, OSError):
             for name in list(self._beans):
                 self._remove(name)

@@ -1,4 +1,4 @@
-"""The reason why slots have not started yet, as far as Spark tells it."""
+"""Reasons why slots have not started yet, as far as Spark tells them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class Resources:
-    """Executors and tasks of a Spark application at one moment. None stands for a number that is not known."""
+    """Executors and tasks of a Spark application at one moment. None stands for an unknown number."""
 
     master: str
     executors: int | None = None
@@ -32,16 +32,16 @@ class Resources:
     capacity: int | None = None
     """Number of tasks that can run at once."""
     busy: int = 0
-    """Number of tasks of other Spark jobs that run."""
+    """Number of running tasks of other Spark jobs."""
     pods: str | None = None
     """The reason why pods of executors do not start, on Kubernetes."""
     is_dynamic: bool = False
     """Whether Spark adds executors for tasks that wait."""
     limits: str = ""
-    """Settings that limit how many it adds, as far as they are set."""
+    """Texts of the set options that limit how many executors Spark adds."""
 
     def obstacle(self, slots: int, started: int) -> str:
-        """Describe what the slots of a job wait for. Advice is given only if it is known that cores are missing."""
+        """Describe what the slots of a job wait for. Give advice only if cores are known to be missing."""
         if self.pods is not None and (self.capacity is None or self.capacity < slots):
             return self.pods
         if self.executors == 0 and not self.is_dynamic and not is_on_this_machine(self.master):
@@ -92,13 +92,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def resources(context: SparkContext, group: str) -> Resources:
-    """Ask Spark for its executors and tasks; those of the job group `group` are the slots themselves."""
+    """Ask Spark for its executors and tasks. Tasks of the job group `group` are the slots and do not count as busy."""
     configuration = context.getConf()
     instances = configuration.get("spark.executor.instances")
     executors: int | None = None
     busy = 0
     with suppress(Py4JError):
-        # The driver's own block manager is among them.
+        # The driver's own block manager is counted, too.
         executors = max(0, int(scala_context(context).getExecutorMemoryStatus().size()) - 1)
         busy = _busy(context, group)
     wanted = int(instances) if instances is not None and instances.isdecimal() else None
@@ -109,15 +109,15 @@ def resources(context: SparkContext, group: str) -> Resources:
 
 
 def allocates_dynamically(context: SparkContext) -> bool:
-    """Whether Spark adds and removes executors as tasks need them. It does not on a local master, whatever is set."""
+    """Return True if Spark adds and removes executors as tasks need them. On a local master it never does."""
     enabled: str = context.getConf().get("spark.dynamicAllocation.enabled", "false")
     return enabled.lower() == "true" and not is_on_this_machine(context.master)
 
 
 def capacity(context: SparkContext) -> int | None:
-    """Return the number of tasks that the executors of the moment can run at once; None if Spark does not tell it.
+    """Return the number of tasks that the current executors can run at once, or None if Spark does not tell it.
 
-    Spark's scheduler counts cores and other resources of every executor, as it does before it starts barrier tasks.
+    Spark's scheduler counts cores and other resources of every executor, as before a start of barrier tasks.
     """
     with suppress(Py4JError, OSError):
         scala = scala_context(context)

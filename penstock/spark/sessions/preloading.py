@@ -1,7 +1,7 @@
-"""What a task imports before it forks its slot, so that neither this slot nor those of later attempts have to.
+"""Modules that a task imports before it forks its slot, so that slots of this and later attempts need not.
 
-A task's process is used for one program after the other. So it imports no module of a program: only parts of Penstock,
-and libraries that they need. These must not start threads, because a forked process would not have them.
+A task's process serves one program after the other. It therefore imports no module of a program, but only parts of
+Penstock and libraries that they need. These must not start threads, because a forked process would not have them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ LIBRARIES = {
     ),
     "penstock.datastream.connectors.kafka": ("confluent_kafka.admin",),
 }
-"""By connector: what it imports when it is opened."""
+"""Modules that a connector imports when it is opened, by connector."""
 
 
 def preloaded_modules() -> tuple[str, ...]:
-    """Asked in the program's process: the parts of Penstock that it has imported, and what they will import."""
+    """Return the parts of Penstock that this process has imported, and the modules that they will import.
+
+    The program's process calls this.
+    """
     parts = sorted(name for name in sys.modules if name.startswith(PARTS))
     return (*parts, *(library for part in parts for library in LIBRARIES.get(part, ())))
 
 
 def preload(names: Iterable[str]) -> None:
-    """Import what can be imported. If a slot needs a module that cannot, it raises a better error."""
+    """Import modules, and ignore failures. A slot that needs a missing module raises a better error."""
     for name in names:
         with suppress(Exception):
             import_module(name)

@@ -1,4 +1,4 @@
-"""The Spark session that hosts the slots: the user's own, unchanged, or one that is created here."""
+"""The Spark session that hosts the slots: the user's own, unchanged, or one that Penstock creates."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from penstock.spark.sessions.kubernetes import driver_settings, pod_client
 from penstock.spark.sessions.versions import check_spark
 
 _QUIET = {"spark.ui.enabled": "false"}
-"""Defaults of a session in a JVM that was started here. Under `spark-submit`, Spark's own hold."""
+"""Defaults of a session in a JVM that Penstock started. Under `spark-submit`, Spark's own defaults apply."""
 _UNNAMED = "pyspark-shell"
-"""Name of an application in a JVM that was started here, if the user has set none."""
+"""Name of an application in a JVM that Penstock started, if the user has set none."""
 _FOR_SLOTS = {
     "spark.python.worker.faulthandler.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",
-    # Spark looks this often, instead of every 15 s, whether there are cores for all slots, and for as long in all.
+    # Spark checks this often, instead of every 15 s, whether there are cores for all slots, for the same total time.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "600",
 }
@@ -47,27 +47,27 @@ _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host"
 log = logging.getLogger("penstock.job")
 
 SPARE_THREADS = 2
-"""Threads of a local session beyond one per slot: for `from_spark` and the state processor."""
+"""Number of threads of a local session beyond one per slot, for `from_spark` and the state processor."""
 
 
 TASK_FAILURES = 4
-"""How often a task may fail in a local session before Spark gives up; on a cluster that is `spark.task.maxFailures`."""
+"""Number of failures of a task after which a local session gives up. On a cluster, `spark.task.maxFailures` says it."""
 
 
 class _Made:
-    """The local session that Penstock created, if any: how many threads it has, and which jobs run in it."""
+    """Sessions that Penstock created, the threads of the local one, and the jobs that run in it."""
 
     session: SparkSession | None = None
     threads = 0
     jobs: WeakSet[Any] = WeakSet()
     all: WeakSet[SparkSession] = WeakSet()
-    """All sessions that were created here, also those on clusters."""
+    """All sessions that Penstock created, including those on clusters."""
     discarded: WeakSet[SparkSession] = WeakSet()
     lock = threading.RLock()
 
 
 SERVER_SECONDS = 30.0
-"""Seconds that a Spark Connect server has to answer, unless a job waits a shorter time for its slots."""
+"""Time, in seconds, in which a Spark Connect server must answer, unless a job waits less for its slots."""
 
 
 def session(
@@ -78,10 +78,10 @@ def session(
     keep: bool = False,
     seconds: float = SERVER_SECONDS,
 ) -> SparkSession:
-    """The active session, as it is, or a new one on `master`; a local one has threads for this many slots.
+    """Return the active session, unchanged, or a new one on `master`. A local one has threads for `slots` slots.
 
-    A local session that was created here and has too few threads for a job is replaced, unless another job runs in it
-    or it must be kept because of its DataFrames. A Spark Connect server has `seconds` to answer.
+    A local session of Penstock's that has too few threads for a job is replaced, unless another job runs in it or
+    `keep` asks to preserve its DataFrames. A Spark Connect server must answer within `seconds`.
     """
     check_spark()
     found = _session(master, app_name, options, slots, keep, seconds)
@@ -111,12 +111,12 @@ def _session(
 
 
 def is_own(one: SparkSession) -> bool:
-    """Whether Penstock has created a session, and may put another in its place."""
+    """Return True if Penstock has created a session and may replace it."""
     return one in _Made.all
 
 
 def has_ended(context: SparkContext) -> bool:
-    """Whether an application was ended by its cluster manager or by the program, or its JVM has died."""
+    """Return True if the cluster manager or the program has ended an application, or its JVM has died."""
     try:
         return context._jsc is None or bool(scala_context(context).isStopped())
     except (Py4JError, OSError):
@@ -124,7 +124,7 @@ def has_ended(context: SparkContext) -> bool:
 
 
 def replace_session(lost: SparkSession, create: Callable[[], SparkSession]) -> SparkSession:
-    """Return the session that takes the place of one that has ended: a new one, or what another job has created."""
+    """Return the replacement of a session that has ended: a new one, or one that another job has created."""
     with _Made.lock:
         if lost not in _Made.discarded:
             _Made.discarded.add(lost)
@@ -133,8 +133,8 @@ def replace_session(lost: SparkSession, create: Callable[[], SparkSession]) -> S
 
 
 def _discard(lost: SparkSession) -> None:
-    """Let PySpark forget a session, also if its JVM does not answer."""
-    for _ in range(2):  # a call that fails leaves a context half stopped, and the second one completes that
+    """Make PySpark forget a session, even if its JVM does not answer."""
+    for _ in range(2):  # a call that fails leaves a half-stopped context, which a second call stops
         with suppress(Exception):
             lost.sparkContext.stop()
     try:
@@ -144,7 +144,7 @@ def _discard(lost: SparkSession) -> None:
 
 
 def in_session(job: Any) -> None:
-    """A job, which has `is_running`, is about to run in the session."""
+    """Note that a job, which has `is_running`, is about to run in the session."""
     _Made.jobs.add(job)
 
 
@@ -153,7 +153,7 @@ def _in_use() -> bool:
 
 
 def _threads(master: str, slots: int) -> int | None:
-    """How many threads a local session gets; None for a master that is not local."""
+    """Return the number of threads of a local session, or None for a master that is not local."""
     found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     if found is None:
         return None
@@ -162,7 +162,7 @@ def _threads(master: str, slots: int) -> int | None:
 
 
 def enter_group(spark: SparkSession, group: str, name: str) -> None:
-    """Let what this thread asks Spark for belong to a group, which can be cancelled. Spark shows it under the name."""
+    """Put the Spark jobs of this thread into a group, which can be cancelled. Spark shows them under `name`."""
     if is_connect(spark):
         spark.addTag(group)  # the tags of a client belong to its threads
     else:
@@ -170,7 +170,7 @@ def enter_group(spark: SparkSession, group: str, name: str) -> None:
 
 
 def cancel_group(spark: SparkSession, group: str) -> None:
-    """Cancel what belongs to a group, as far as Spark knows of it by now. From any thread, and repeatedly."""
+    """Cancel the Spark jobs of a group that Spark knows of so far. Any thread may call this, and repeatedly."""
     if is_connect(spark):
         with suppress(Exception):  # a server that is gone, or has forgotten the session, runs nothing
             spark.interruptTag(group)
@@ -179,23 +179,23 @@ def cancel_group(spark: SparkSession, group: str) -> None:
 
 
 def java_gateway() -> Any:
-    """py4j's way into the driver's JVM; None if there is no session here, or Spark is behind Spark Connect."""
+    """Return py4j's gateway to the driver's JVM; None without a session or with Spark Connect."""
     active = active_session()
     return None if active is None or is_connect(active) else SparkContext._gateway
 
 
 def scala_context(context: SparkContext) -> Any:
-    """Spark's own context in the JVM, which tells more than the one of Python."""
+    """Return Spark's own context in the JVM, which tells more than Python's."""
     return context._jsc.sc()
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Whether driver and executors are one process."""
+    """Return True if driver and executors are one process."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def current_settings() -> dict[str, str]:
-    """The settings of the running session, else those that `spark-submit` was given; empty without both."""
+    """Return the settings of the running session, else those given to `spark-submit`, else none."""
     active = active_session()
     if active is not None:
         # A session of Spark Connect would have to ask its server, each time an environment is made.
@@ -207,7 +207,7 @@ def current_settings() -> dict[str, str]:
 
 
 def active_session() -> SparkSession | None:
-    """The session that is running in this process, whichever thread made it, classic or of Spark Connect."""
+    """Return the running session of this process, classic or of Spark Connect, whichever thread made it."""
     remote: SparkSession | None = active_connect_session()
     if remote is not None:
         return remote
@@ -246,9 +246,9 @@ def _create_session(master: str, app_name: str, options: dict[str, str]) -> Spar
 
 
 def _configuration(master: str, app_name: str, options: dict[str, str]) -> SparkConf:
-    """The settings of a new session: Penstock's defaults, replaced by the user's wherever the user has set anything.
+    """Return the settings of a new session. The user's settings replace Penstock's defaults.
 
-    The user's are those of `spark-submit`, of spark-defaults.conf and of the job, in this order.
+    The user's settings are those of `spark-submit`, of spark-defaults.conf and of the job, in this order.
     """
     configuration = SparkConf()
     configuration.setMaster(master)
@@ -265,7 +265,7 @@ def _configuration(master: str, app_name: str, options: dict[str, str]) -> Spark
 
 
 def _cause(error: Exception) -> str:
-    """What Spark says in one line. It stops its context when no master answers, and then complains of that."""
+    """Return Spark's error in one line. If no master answers, Spark stops its context and reports only that."""
     text = str(error)
     if "stopped SparkContext" in text or "All masters are unresponsive" in text:
         return "it does not answer"
@@ -281,7 +281,7 @@ def _advice(error: Exception, configuration: SparkConf) -> str:
 
 
 def _warn_of_uploads(configuration: SparkConf) -> None:
-    """Tell that every job uploads Spark's jars, which Spark tells only in a log that is off here."""
+    """Warn that every job uploads Spark's jars. Spark's own log, which says so, is off here."""
     brought = any(configuration.get(name, "") for name in ("spark.yarn.jars", "spark.yarn.archive"))
     if configuration.get("spark.master", "") == "yarn" and not brought and not is_submitted():
         log.warning(
@@ -291,7 +291,7 @@ def _warn_of_uploads(configuration: SparkConf) -> None:
 
 
 def _restore_interrupt() -> None:
-    """pyspark makes Ctrl-C cancel every Spark job of the context; Penstock's own cancelling is more orderly."""
+    """Restore Python's handler of Ctrl-C. PySpark's handler cancels every Spark job, less orderly than Penstock."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""The Spark application of a job, and the one that takes its place when the first has ended."""
+"""The Spark application of a job, and its replacement when it has ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from penstock.spark.sessions.session import replace_session
 
 
 class Application:
-    """Creates sessions for one job, one after the other."""
+    """The current Spark session of one job, which can be replaced."""
 
     def __init__(self, create: Callable[[], SparkSession]) -> None:
         self._create = create
         self.session = create()
         self.uploaded: Sequence[str] = ()
-        """The files that slots need from it."""
+        """Names of the files that slots need from it."""
 
     def renew(self) -> SparkContext:
-        """Put another application in place of one that has ended, and return its context. Raises ConfigurationError."""
+        """Replace an application that has ended, and return the new context. Raise ConfigurationError."""
         self.session = replace_session(self.session, self._create)
         upload(self.session, self.uploaded)
         return self.session.sparkContext

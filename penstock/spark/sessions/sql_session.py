@@ -1,4 +1,4 @@
-"""The sessions in which queries of tables run: they share the context of the user's session, but not its options."""
+"""The sessions in which table queries run. They share the context of the user's session, but not its options."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _MEANT = {
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
-"""What expressions rely on: numbers that wrap around, moments in UTC, names told apart by their case."""
+"""Options on which expressions rely: integers that wrap around, times in UTC, case-sensitive names."""
 REFUSALS = (AnalysisException, ParseException)
-"""What Spark raises for a DataFrame that makes no sense to it."""
+"""Errors that Spark raises for a DataFrame that it cannot analyse."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _derived: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 
 
 def query_session(spark: SparkSession) -> SparkSession:
-    """A session on the same context, with the same options, but for those on which the meaning of queries depends."""
+    """Return a session on the same context, with the same options except those that change the meaning of queries."""
     found = _derived.get(spark)
     if found is None:
         found = _derived[spark] = clone(spark) if is_connect(spark) else spark.newSession()
@@ -43,29 +43,29 @@ def query_session(spark: SparkSession) -> SparkSession:
     if is_on_one_machine(spark):
         given.setdefault(_PARTITIONS, str(default_parallelism(spark)))
     for name, value in {**given, **_MEANT}.items():
-        with suppress(Exception):  # some can only be set before there is a session, and are the same in all of them
+        with suppress(Exception):  # some options can only be set before there is a session, and all sessions share them
             found.conf.set(name, value)
     return found
 
 
 def is_on_one_machine(spark: SparkSession) -> bool:
-    """Whether this process and Spark's tasks are on one machine. Nobody knows where a Spark Connect server is."""
+    """Return True if this process and Spark's tasks are on one machine. For Spark Connect, this is unknown."""
     return not is_connect(spark) and spark.sparkContext.master.startswith("local")
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """The number of tasks that Spark makes of what has no partitions of its own."""
+    """Return the number of tasks that Spark makes for data without partitions of their own."""
     return (parallelism_of(spark) or 1) if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def check_translation(frame: DataFrame) -> None:
-    """Raise one of REFUSALS if a DataFrame makes no sense to Spark. A Connect server finds out when it is asked."""
+    """Raise one of REFUSALS if Spark cannot analyse a DataFrame. Only a Connect server has to be asked."""
     if is_connect(frame.sparkSession):
         frame.schema  # noqa: B018 - asks the server
 
 
 def frame_of_table(session: SparkSession, table: pyarrow.Table, schema: str) -> DataFrame:
-    """A DataFrame of a table in memory. Making one makes its session the active one: that is the user's again then."""
+    """Return a DataFrame of a table in memory. Make the user's session the active one again afterwards."""
     if is_connect(session):
         return frame_of_arrow_table(session, table, schema)
     before = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -76,12 +76,12 @@ def frame_of_table(session: SparkSession, table: pyarrow.Table, schema: str) -> 
 
 
 def column(text: str) -> Column:
-    """An expression of Spark's SQL."""
+    """Return a column of an expression in Spark SQL."""
     return expr(text)
 
 
 def map_partitions(frame: DataFrame, task: Callable[[Any], Any], schema: str) -> DataFrame:
-    """What a task makes of the batches of each partition."""
+    """Return a DataFrame of a task's results for the batches of each partition."""
 
     def run(batches: Any) -> Any:
         return task(batches)
@@ -90,7 +90,7 @@ def map_partitions(frame: DataFrame, task: Callable[[Any], Any], schema: str) ->
 
 
 def physical_plan(frame: DataFrame) -> str:
-    """How Spark would run a DataFrame."""
+    """Return Spark's physical plan of a DataFrame."""
     with redirect_stdout(StringIO()) as said:
         frame.explain()
     return said.getvalue().removeprefix("== Physical Plan ==").strip()

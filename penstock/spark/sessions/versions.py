@@ -1,4 +1,4 @@
-"""The versions of Spark that Penstock runs on, and the calls that only some of them have."""
+"""The versions of Spark that Penstock supports, and replacements for calls that only some of them have."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 OLDEST = (3, 5)
 NEWEST = (4, 3)
-"""The newest version that the tests run on."""
+"""Newest version that the tests use."""
 FIRST_WITH_ARROW_TABLES = FIRST_WITHOUT_DISTUTILS = (4, 0)
 BATCH_ROWS = 1 << 16
-"""Most rows of a batch on its way into a DataFrame of Spark 3.5."""
+"""Most rows of a batch that goes into a DataFrame of Spark 3.5."""
 PACKED = "batch BINARY"
-"""The columns in which batches travel as bytes."""
+"""Columns of a DataFrame that carries batches as bytes."""
 REDACTED = "*********(redacted)"
 log = logging.getLogger("penstock.job")
 
 
 def minor_version(text: str) -> tuple[int, int]:
-    """The first two numbers of a version such as 4.1.0 or 4.2.0.dev1."""
+    """Return the first two numbers of a version such as 4.1.0 or 4.2.0.dev1."""
     major, minor = text.split(".")[:2]
     return int(major), int(minor)
 
 
 def check_spark(version: str = pyspark.__version__) -> None:
-    """Refuse a Spark that is too old for Penstock or for this Python. Warn of one that the tests do not know."""
+    """Refuse a Spark that is too old for Penstock or for this Python. Warn of a version newer than the tested ones."""
     found = minor_version(version)
     if found < OLDEST:
         raise ConfigurationError(
@@ -68,19 +68,19 @@ def _text(version: tuple[int, int]) -> str:
 
 # --- calls that Spark 3.5 does not have ---
 def has_arrow_tables(version: str = pyspark.__version__) -> bool:
-    """Whether Spark itself turns DataFrames into Arrow tables, and Arrow tables into DataFrames."""
+    """Return True if Spark itself converts between DataFrames and Arrow tables."""
     return minor_version(version) >= FIRST_WITH_ARROW_TABLES
 
 
 def options_of(session: SparkSession) -> dict[str, str]:
-    """All options of a session, apart from those that Spark 3.5 hides because they look like passwords."""
+    """Return all options of a session, except those that Spark 3.5 hides because they look like passwords."""
     if has_arrow_tables():
         return dict(session.conf.getAll)
     return {row.key: row.value for row in session.sql("SET").collect() if row.value != REDACTED}
 
 
 def arrow_table_of(frame: DataFrame) -> pyarrow.Table:
-    """Compute a DataFrame. Its rows come to this process as an Arrow table, which may lack columns if it lacks rows."""
+    """Compute a DataFrame, and return its rows as an Arrow table. A table without rows may have no columns."""
     if has_arrow_tables():
         return frame.toArrow()
     import pyarrow
@@ -91,7 +91,7 @@ def arrow_table_of(frame: DataFrame) -> pyarrow.Table:
 
 
 def frame_of_arrow_table(session: SparkSession, table: pyarrow.Table, schema: str) -> DataFrame:
-    """A DataFrame of the rows of an Arrow table, with the columns and types that `schema` names in Spark's words."""
+    """Return a DataFrame of an Arrow table, with the columns and types of `schema`, a text of Spark SQL."""
     if has_arrow_tables():
         return session.createDataFrame(table, schema)
     rows = [(_bytes_of(batch),) for batch in table.to_batches(BATCH_ROWS)]
@@ -99,7 +99,7 @@ def frame_of_arrow_table(session: SparkSession, table: pyarrow.Table, schema: st
 
 
 def _pack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Replace each batch by a row with its bytes."""
+    """Yield a row with the bytes of each batch."""
     import pyarrow
 
     for batch in batches:
@@ -107,7 +107,7 @@ def _pack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 
 def _unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Replace rows with the bytes of batches by these batches."""
+    """Yield the batches whose bytes are in rows."""
     import pyarrow
 
     for batch in batches:

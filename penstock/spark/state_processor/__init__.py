@@ -1,1 +1,1 @@
-"""The state processor on Spark: savepoints as DataFrames, and back."""
+"""The state processor on Spark, which reads savepoints as DataFrames and writes DataFrames to savepoints."""

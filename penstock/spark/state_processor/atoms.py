@@ -1,4 +1,4 @@
-"""Spark types without parts: which Python values have a place in each, and how they get there."""
+"""Spark types without parts, and the conversion of Python values to each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def require(value: Any, *accepted: type) -> Any:
-    """The value, if it is of one of these classes."""
+    """Return the value if it is of one of these classes, else raise TypeError."""
     if not isinstance(value, accepted):
         raise TypeError(f"{type(value).__name__} has no place here")
     return value
@@ -123,4 +123,4 @@ WIDER = [
     ("decimal(38,0)", _WHOLE | {"decimal(38,0)"}),
     ("double", _WHOLE | {"float", "double"}),
 ]
-"""What has a place for values of several types: the first that covers them all."""
+"""Types that fit values of several types. The first entry that covers all of them counts."""

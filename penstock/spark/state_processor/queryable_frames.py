@@ -15,9 +15,9 @@ from penstock.spark.state_processor.state_columns import Cell, Nothing, column
 
 
 def to_spark_data_frame(spark: SparkSession, answers: QueryAnswer | Iterable[QueryAnswer]) -> DataFrame:
-    """What was found, with the columns key and value, and map_key between them for the entries of maps.
+    """Return the found entries as a DataFrame with the columns key and value, for maps also map_key between them.
 
-    Takes one answer, or the pages of one, such as a client's `scan` yields. Values travel through this process.
+    `answers` is one answer, or its pages, which a client's `scan` yields. Values pass through this process.
     """
     pages = [answers] if isinstance(answers, QueryAnswer) else list(answers)
     if len({(page.name, page.kind, page.cut) for page in pages}) > 1:

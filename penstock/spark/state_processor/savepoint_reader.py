@@ -1,4 +1,4 @@
-"""Reads the state of a checkpoint or savepoint: what there is, and as a DataFrame or plain Python what it holds."""
+"""Reads a checkpoint or savepoint: lists its states, and reads their values as a DataFrame or as Python objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("penstock.state")
 _LONG: Schema = {"type": "LONG"}
 _MASTER_VARIABLE = "PENSTOCK_MASTER"
 Triples = Iterator[tuple[Any, Any, Any]]
-"""(key, namespace, value)"""
+"""Tuples of key, namespace and value."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class StateInfo:
 
     name: str
     kind: str
-    """'keyed', 'timers', 'list', 'union' or 'broadcast'."""
+    """Kind of the state: 'keyed', 'timers', 'list', 'union' or 'broadcast'."""
     window: bool
-    """Whether it belongs to a key and a window, and not to a key alone."""
+    """Whether the state belongs to a key and a window, and not to a key alone."""
     type: str
-    """Such as 'map<STRING, LONG>'; 'pickled' stands for what was not declared."""
+    """Type of the state, such as 'map<STRING, LONG>'. 'pickled' stands for an undeclared type."""
     ttl: bool
 
 
@@ -60,7 +60,7 @@ class OperatorInfo:
 
 
 class SavepointReader:
-    """A checkpoint or savepoint to look into. It is never changed."""
+    """A checkpoint or savepoint that is read. It is never changed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -73,7 +73,7 @@ class SavepointReader:
 
     # --- what there is ---
     def operators(self) -> list[OperatorInfo]:
-        """Every operator with its states. Nothing but the metadata is read, and no user code runs."""
+        """Return every operator with its states. Only the metadata is read, and no user code runs."""
         return [
             OperatorInfo(uid, shape.name, shape.parallelism, shape.max_parallelism, self._states(uid))
             for uid, shape in self.metadata.shapes.items()
@@ -86,7 +86,7 @@ class SavepointReader:
         ]
 
     def describe(self) -> str:
-        """The operators and their states as a table."""
+        """Return the operators and their states as a text table."""
         metadata = self.metadata
         kind = "savepoint" if metadata.savepoint else "checkpoint"
         slots = f"{len(metadata.slots)} slot{'s' if len(metadata.slots) > 1 else ''}"
@@ -95,11 +95,11 @@ class SavepointReader:
 
     # --- what it holds ---
     def read_state(self, uid: str, name: str, spark: Any = None, window: bool = False, kind: str | None = None) -> Any:
-        """A state as a DataFrame. Each slot's files are read by a task of their own.
+        """Return a state as a DataFrame. A task of its own reads each slot's files.
 
-        Columns are key, namespace and value for keyed state, with map_key for the entries of maps and last_access for
-        what expires; element for list and union state; key and value for broadcast state; time, key and namespace for
-        timers. `kind` is needed only where states of several kinds have the name.
+        Keyed state has the columns key, namespace and value, with map_key for the entries of maps, and last_access if
+        the state expires. List and union state has the column element, and broadcast state has key and value. Timers
+        have time, key and namespace. `kind` is needed only if states of several kinds have the same name.
         """
         found, schema = self._find(uid, name, window, kind)
         of_map = found.kind is Kind.KEYED and schema.get("kind") == "map"
@@ -107,10 +107,10 @@ class SavepointReader:
         return _frame(spark or _session(), view, self._slots(found), f"state '{name}' of operator '{uid}'")
 
     def read_python(self, uid: str, name: str, window: bool = False, kind: str | None = None) -> Triples:
-        """A state as (key, namespace, value), read here without Spark, in no particular order.
+        """Yield a state as (key, namespace, value), read in this process without Spark, in no particular order.
 
-        A value is the whole list or dict of a key, without times of access. Timers come as (key, namespace, time),
-        broadcast state as (key, None, value), list and union state as (None, None, element).
+        A value is the whole list or dict of a key, without times of access. Timers are (key, namespace, time),
+        broadcast state is (key, None, value), and list and union state is (None, None, element).
         """
         found, schema = self._find(uid, name, window, kind)
         read = _PYTHON[found.kind]
@@ -121,7 +121,7 @@ class SavepointReader:
         return found, states_of(self.metadata, uid)[found]
 
     def _slots(self, name: Name) -> list[SlotSnapshot]:
-        """The slots to read. Every slot that has a broadcast map has the same copy."""
+        """Return the slots to read. One slot suffices for broadcast state, of which all slots have the same copy."""
         slots = slots_of(self.metadata, name.uid)
         return [slot for slot in slots if name in slot.schemas][:1] if name.kind is Kind.BROADCAST else slots
 
@@ -194,7 +194,7 @@ Rows = Iterator[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class View:
-    """A state as a table: the columns with their declared types, None where there is none, and how rows are read."""
+    """A state as a table: its columns with their declared types, or None, and the function that reads its rows."""
 
     columns: dict[str, Schema | None]
     rows: Callable[[SlotSnapshot], Rows]
@@ -267,7 +267,7 @@ _VIEWS: dict[Kind, Callable[[Name, Schema], View]] = {
 
 # --- on Spark ---
 def _session() -> Any:
-    """The running session, else a new one where PENSTOCK_MASTER says."""
+    """Return the running Spark session, else a new one on the master that PENSTOCK_MASTER names."""
     from penstock.spark.sessions.session import active_session, session
 
     active = active_session()
@@ -277,7 +277,7 @@ def _session() -> Any:
 
 
 def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
-    """Reads twice: first to find types that fit all values, then the values."""
+    """Read the slots twice: first to find types that fit all values, then to make rows of the values."""
     from pyspark.sql.types import StructType
 
     from penstock.spark.state_processor.state_columns import column
@@ -298,7 +298,7 @@ def _initial_cells(view: View) -> list[Any]:
 
 
 def _learn(view: View, slot: SlotSnapshot) -> list[Any]:
-    """What the values of one slot teach about the columns."""
+    """Return cells that all values of one slot fit."""
     cells = _initial_cells(view)
     for row in view.rows(slot):
         cells = [cell.learn(value) for cell, value in zip(cells, row, strict=True)]

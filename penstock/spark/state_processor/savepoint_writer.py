@@ -1,7 +1,7 @@
 """Writes savepoints: new ones from rows, and changed copies of others.
 
-A slot of a savepoint is a series of files, and each state is in one of them. States that come from a DataFrame get
-files of their own, written by the tasks that have their rows; everything else of a slot is in its last file.
+A slot of a savepoint is a series of files, and each state is in one of them. The tasks that have the rows of a
+DataFrame write its states to files of their own. All other states of a slot are in its last file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LISTS = (Kind.LIST, Kind.UNION)
 
 @dataclass
 class _Ready:
-    """A new state, as the pages that each slot gets."""
+    """A new state, with the pages for each slot."""
 
     schema: Schema
     slots: list[list[Page]]
@@ -72,7 +72,7 @@ class _Frame:
 
 
 class SavepointWriter:
-    """A savepoint in the making. Nothing is written before `write`; every other method returns the writer."""
+    """A savepoint that is being prepared. Only `write` writes files; every other method returns the writer."""
 
     def __init__(self, base: Metadata | None, new_operators: Shape) -> None:
         self._base = base
@@ -87,12 +87,15 @@ class SavepointWriter:
 
     @classmethod
     def new(cls, max_parallelism: int = 128, parallelism: int = 1) -> SavepointWriter:
-        """A new savepoint. Its operators are spread over this many slots; a program may start with any other number."""
+        """Begin a new savepoint.
+
+        Its operators are spread over `parallelism` slots. A program may start from it with any other parallelism.
+        """
         return cls(None, _check_shape(parallelism, max_parallelism))
 
     @classmethod
     def from_existing(cls, path: str, max_parallelism: int = 128) -> SavepointWriter:
-        """A changed copy of a checkpoint or savepoint. The max parallelism is for operators that are added to it."""
+        """Begin a changed copy of a checkpoint or savepoint. The max parallelism is that of added operators."""
         base = read_snapshot(path)
         return cls(base, _check_shape(min(max(len(base.slots), 1), max_parallelism), max_parallelism))
 
@@ -100,12 +103,12 @@ class SavepointWriter:
     def with_keyed_state(
         self, uid: str, descriptor: StateDescriptor, rows: Any, key: KeyOf = "key", window: bool = False
     ) -> SavepointWriter:
-        """Add a keyed state, or replace it, with what a DataFrame or an iterable of rows holds.
+        """Add or replace a keyed state with the rows of a DataFrame or another iterable.
 
-        Rows have the columns key, value and, for state of windows, namespace. For maps a row is one entry, with a
-        map_key, or without it the whole map; for lists it is the whole list. For state that expires, last_access is
-        the time in milliseconds, else now. `key` names another column, several that make up a tuple, or is a function
-        of the row. Rows that are no DataFrame may also be (key, value) or (key, namespace, value).
+        Rows have the columns key, value and, for state of windows, namespace. For maps, a row is one entry with a
+        map_key, or the whole map without one. For lists, a row is the whole list. For state that expires, last_access
+        is the time in milliseconds, by default now. `key` names another column, names several that make up a tuple, or
+        is a function of the row. Rows of an iterable may also be (key, value) or (key, namespace, value).
         """
         _require(descriptor, StateDescriptor, "keyed state")
         name = Name(_check_uid(uid), Kind.KEYED, descriptor.get_name(), "window" if window else "")
@@ -121,16 +124,16 @@ class SavepointWriter:
         return self._add(name, _Ready(schema, [list(pages(made.gathered(share))) for share in parts]))
 
     def _layout(self, name: Name) -> Layout:
-        """As it was if the state exists, since the state of panes need not be in the scope of windows."""
+        """Return the layout of a state. An existing state keeps its own: panes need not be in the scope of windows."""
         schema = self._there(name.uid).get(name, {}) if name.uid in self._shapes else {}
         return layout_of(name, schema)
 
     def with_list_state(
         self, uid: str, descriptor: ListStateDescriptor, rows: Any, union: bool = False
     ) -> SavepointWriter:
-        """Add the list state of an operator, or replace it: any elements, or a DataFrame with the column element.
+        """Add or replace the list state of an operator. `rows`: elements, or a DataFrame with the column element.
 
-        Elements are dealt out to the slots in order and evenly. They pass through this process.
+        Elements are distributed evenly over the slots, in order. They pass through this process.
         """
         _require_unstamped(_require(descriptor, ListStateDescriptor, "list state"))
         where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
@@ -146,7 +149,7 @@ class SavepointWriter:
         return self._add(Name(uid, kind, descriptor.get_name()), ready)
 
     def with_broadcast_state(self, uid: str, descriptor: MapStateDescriptor, rows: Any) -> SavepointWriter:
-        """Add the broadcast state of an operator, or replace it: a dict, pairs, or a DataFrame with key and value."""
+        """Add or replace the broadcast state of an operator: a dict, pairs, or a DataFrame with key and value."""
         _require_unstamped(_require(descriptor, MapStateDescriptor, "broadcast state"))
         where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
         pairs = _local_rows(rows, ["key", "value"], where) if _is_frame(rows) else _pairs(rows, where)
@@ -165,7 +168,7 @@ class SavepointWriter:
 
     # --- changes ---
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Leave out everything of an operator."""
+        """Leave out an operator and all of its states."""
         require_operator(self._shapes, uid)
         for name in [name for name in self._added if name.uid == uid]:
             del self._added[name]
@@ -188,10 +191,10 @@ class SavepointWriter:
         kind: str | None = None,
         descriptor: StateDescriptor | None = None,
     ) -> SavepointWriter:
-        """Put every value of a state through a function of key, namespace and value. Returning None drops the entry.
+        """Replace every value of a state by a function's result. The function takes key, namespace and value.
 
-        A value is what `SavepointReader.read_python` gives. A descriptor says what the new values are, where that is
-        no longer what was declared; it must have the same name.
+        A result of None drops the entry. Values have the form that `SavepointReader.read_python` gives. A descriptor
+        declares the type of the new values if it differs from the declared one; it must have the same name.
         """
         found = self._find(uid, name, window, kind)
         if found in self._added:
@@ -209,13 +212,13 @@ class SavepointWriter:
         return find_among(self._there(uid), uid, name, window, kind)
 
     def _there(self, uid: str) -> dict[Name, Schema]:
-        """The states of an operator as it is to be written."""
+        """Return the states that an operator will have in the new savepoint."""
         copied = states_of(self._base, uid) if self._base is not None and uid in self._base.shapes else {}
         added = {name: added.schema for name, added in self._added.items() if name.uid == uid}
         return {**self._change_schemas(copied), **added}
 
     def _change_schemas(self, copied: dict[Name, Schema]) -> dict[Name, Schema]:
-        """The schemas of states that are copied, after what is done to them."""
+        """Return the schemas of copied states, after removals and transformations."""
         kept = {n: schema for n, schema in copied.items() if n.uid not in self._removed and n not in self._dropped}
         return {n: self._transforms[n][-1].after if n in self._transforms else schema for n, schema in kept.items()}
 
@@ -226,7 +229,7 @@ class SavepointWriter:
 
     # --- writing ---
     def write(self, path: str, spark: Any = None) -> str:
-        """Write the savepoint and return its URL. With a Spark session every slot is written by a task of its own."""
+        """Write the savepoint and return its URL. With a Spark session, a task of its own writes every slot."""
         storage = Storage(path.rstrip("/"))
         if not self._shapes:
             raise ProgramError("there is nothing to write: add a state first")
@@ -254,7 +257,7 @@ class SavepointWriter:
             written = apply_in_tasks(session_of(spark), tasks, Outfit.of_this_process(), write)
         slots = [SlotSnapshot([*series[i], file], self._schemas(i)) for i, file in enumerate(written)]
         metadata = self._metadata(slots)
-        _delete_all(storage, metadata.files())  # what tasks wrote that were tried again
+        _delete_all(storage, metadata.files())  # files of tasks that Spark ran again
         write_savepoint(metadata, folder)
         return folder
 
@@ -268,7 +271,7 @@ class SavepointWriter:
         return _Copy(frozenset(self._removed), frozenset(self._dropped), dict(self._transforms))
 
     def _schemas(self, index: int) -> dict[Name, Schema]:
-        """What is known of the types of a slot's states."""
+        """Return the known schemas of a slot's states."""
         base = self._base.slots[index].schemas if self._base is not None and index < len(self._base.slots) else {}
         here = {name: added for name, added in self._added.items() if index < self._shapes[name.uid].parallelism}
         return {**self._change_schemas(base), **{name: added.schema for name, added in here.items()}}
@@ -289,7 +292,7 @@ class SavepointWriter:
 # --- one slot ---
 @dataclass(frozen=True)
 class _SlotTask:
-    """What one slot of the new savepoint gets."""
+    """The base and the added states of one slot of the new savepoint."""
 
     index: int
     base: SlotSnapshot | None
@@ -298,7 +301,7 @@ class _SlotTask:
 
 @dataclass(frozen=True)
 class _Copy:
-    """What of a slot is copied, and how it changes."""
+    """The parts of a base that are copied, and their changes."""
 
     removed: frozenset[str]
     dropped: frozenset[Name]
@@ -311,7 +314,7 @@ class _Copy:
 
     @staticmethod
     def _pages(slot: SlotSnapshot, name: Name, transforms: list[Transform]) -> Iterable[Page]:
-        """As they are where that is possible: then nothing is unpickled."""
+        """Return the pages of a copied state. Unchanged pages are copied without unpickling if that is possible."""
         whole = name.kind not in BY_KEY
         if not transforms and (whole or len(slot.files) == 1):
             return raw_pages(slot, name)
@@ -327,7 +330,7 @@ class _Copy:
 
 
 def _names(slot: SlotSnapshot) -> list[Name]:
-    """The states of a slot: by key from every file of the series, the others from the newest."""
+    """Return the states of a slot: states by key from every file of its series, others from the newest file."""
     names: dict[Name, None] = {}
     for ref in slot.files:
         with SnapshotFile(ref) as file:
@@ -355,7 +358,7 @@ def _delete_all(storage: Storage, needed: set[str]) -> None:
 
 # --- rows of a DataFrame ---
 def _write_frame(name: Name, added: _Frame, shape: Shape, folder: str) -> list[tuple[int, FileRef]]:
-    """Bring the rows to the slots that own their keys, and let each write a file."""
+    """Bring the rows to the slots that own their keys, and make each slot write a file."""
     outfit, rows = Outfit.of_this_process(), added.rows
     address = partial(_address, outfit, rows, shape)
     write = partial(_write_parts, outfit, rows, name, folder)
@@ -366,7 +369,7 @@ def _write_frame(name: Name, added: _Frame, shape: Shape, folder: str) -> list[t
 def _address(
     outfit: Outfit, rows: KeyedRows, shape: Shape, records: Iterable[Any]
 ) -> Iterator[tuple[int, Part | PenstockError]]:
-    """Rows with their slots. An error travels as if it were one, to be raised where it can be seen."""
+    """Yield parts with their slots. An error is yielded like a part, to be raised where the driver sees it."""
     outfit.put_on()
     try:
         for part in map(rows.part, records):
@@ -399,7 +402,7 @@ def _slot_of(part: Part, layout: Layout, shape: Shape) -> int:
 
 # --- arguments ---
 def _is_frame(rows: Any) -> bool:
-    sql = sys.modules.get("pyspark.sql")  # without it nobody can have a DataFrame
+    sql = sys.modules.get("pyspark.sql")  # without this module there can be no DataFrame
     return sql is not None and isinstance(rows, sql.DataFrame)
 
 

@@ -1,7 +1,7 @@
-"""The columns of a DataFrame of state: which Spark type fits all the values, and how a value becomes one of it.
+"""The columns of a DataFrame of state: the Spark type that fits all values, and the conversion of values to it.
 
-A cell is what is known so far of the values in one place. It starts from the declared_cell type, or from nothing, and
-learns: a value that does not fit makes it wider, and in the end a text column of reprs, into which everything fits.
+A cell describes the values that have been seen in one place. It starts from the declared type, or from nothing. A value
+that does not fit makes it wider. The widest cell is a text column of reprs, into which every value fits.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ _MISFIT = (TypeError, ValueError, OverflowError)
 
 
 class Cell(ABC):
-    """What the values in one place have in common. None fits everywhere."""
+    """The common type of the values in one place. None fits every cell."""
 
     @abstractmethod
     def type(self) -> spark.DataType:
-        """The Spark type."""
+        """Return the Spark type."""
 
     @abstractmethod
     def _plain(self, value: Any) -> Any:
-        """A value as Spark takes it. Raises one of _MISFIT for a value that has no place here."""
+        """Convert a value to the form that Spark takes. Raise one of _MISFIT for a value that does not fit."""
 
     @abstractmethod
     def merge(self, other: Cell) -> Cell:
-        """The cell that has a place for the values of both."""
+        """Return a cell that the values of both cells fit."""
 
     def plain(self, value: Any) -> Any:
+        """Convert a value, or None, to the form that Spark takes."""
         return None if value is None else self._plain(value)
 
     def learn(self, value: Any) -> Cell:
-        """The cell that has a place for one more value."""
+        """Return a cell that one more value fits."""
         if value is None:
             return self
         try:
@@ -63,13 +64,13 @@ class Cell(ABC):
         return self
 
     def shows_repr(self) -> bool:
-        """Whether values are shown as Python prints them."""
+        """Return True if the cell shows values as Python's reprs."""
         return False
 
 
 @dataclass(frozen=True)
 class Nothing(Cell):
-    """No value was seen, and no type declared_cell."""
+    """A cell without any seen value and without a declared type."""
 
     def type(self) -> spark.DataType:
         return spark.StringType()
@@ -83,7 +84,7 @@ class Nothing(Cell):
 
 @dataclass(frozen=True)
 class Text(Cell):
-    """Values that no Spark type fits: what Python prints for them."""
+    """Values that no Spark type fits, shown as Python's reprs."""
 
     def type(self) -> spark.DataType:
         return spark.StringType()
@@ -100,7 +101,7 @@ class Text(Cell):
 
 @dataclass(frozen=True)
 class Atom(Cell):
-    """A type without parts, by Spark's name for it."""
+    """A type without parts, with Spark's name for it."""
 
     name: str
 
@@ -121,7 +122,7 @@ class Atom(Cell):
 
 @dataclass(frozen=True)
 class Struct(Cell):
-    """Named parts: of a row, a tuple, a dataclass instance, a window."""
+    """Named parts of a row, a tuple, a dataclass instance or a window."""
 
     names: tuple[str, ...]
     cells: tuple[Cell, ...]
@@ -137,7 +138,7 @@ class Struct(Cell):
         return self if all(map(operator.is_, cells, self.cells)) else Struct(self.names, cells)
 
     def _parts(self, value: Any) -> Sequence[Any]:
-        """By name where the value has names, else by position."""
+        """Return the parts of a value in this cell's order: by name if the value has names, else by position."""
         names, parts = (tuple(value), list(value.values())) if isinstance(value, dict) else _parts_of(value)
         if names == self.names:
             return parts
@@ -161,7 +162,7 @@ class Struct(Cell):
 
 @dataclass(frozen=True)
 class Array(Cell):
-    """A list, or a set in whatever order."""
+    """A list, or a set in any order."""
 
     element: Cell
 
@@ -185,7 +186,7 @@ class Array(Cell):
 
 @dataclass(frozen=True)
 class Map(Cell):
-    """A dict. Spark's maps have no null among their keys."""
+    """A dict without None among its keys, which Spark's maps do not allow."""
 
     key: Cell
     value: Cell
@@ -221,7 +222,7 @@ def _without_null_key(held: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def column(name: str, cell: Cell) -> spark.StructField:
-    """A column of a DataFrame; where it shows reprs, its comment says so."""
+    """Return a column of a DataFrame. If the column shows reprs, its comment says so."""
     return _field(name, cell, {"comment": "Python's repr: no Spark type fits"} if cell.shows_repr() else None)
 
 
@@ -232,7 +233,7 @@ def _field(name: str, cell: Cell, metadata: dict[str, Any] | None = None) -> spa
 # --- from a value ---
 @singledispatch
 def infer(value: Any) -> Cell:
-    """The cell of one value."""
+    """Return the cell of one value."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _struct(value)
     return Text()
@@ -334,7 +335,7 @@ Parts = tuple[tuple[str, ...], Sequence[Any]]
 
 @singledispatch
 def _parts_of(value: Any) -> Parts:
-    """The names and values of what a struct is made of. A tuple has Spark's own names, _1 and so on."""
+    """Return the names and values of a struct's parts. The parts of a tuple have Spark's names: _1, _2 and so on."""
     if not dataclasses.is_dataclass(value):
         raise TypeError(f"{type(value).__name__} has no parts")
     names = tuple(field.name for field in dataclasses.fields(value))
@@ -373,9 +374,9 @@ def _row_names(size: int) -> tuple[str, ...]:
     return tuple(f"f{position}" for position in range(size))
 
 
-# --- from a declared_cell type ---
+# --- from a declared type ---
 def declared_cell(described: Schema | None) -> Cell:
-    """The cell of a type as a snapshot's metadata describes it; what it leaves open is learn from the values."""
+    """Return the cell of a type in a snapshot's metadata. Parts without a type are learned from the values."""
     if described is None:
         return Nothing()
     if "fields" in described:

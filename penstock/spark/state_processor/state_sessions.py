@@ -1,4 +1,4 @@
-"""A session as the state processor uses it: with RDDs, or over Spark Connect with DataFrames of pickled values."""
+"""Spark sessions for the state processor: with RDDs, or over Spark Connect with DataFrames of pickled values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from penstock.spark.sessions.connect_session import check_stages, is_connect
 
 COLUMN = "value BINARY"
 MOST_TOGETHER = 1024
-"""Most values in a batch on their way out of a task."""
+"""Most values in a batch that a task returns."""
 Function = Callable[[Any], Any]
 
 
 class Session(Protocol):
-    """A Spark session, as far as savepoints need it. Functions run in tasks."""
+    """The operations of a Spark session that savepoints need. Functions run in tasks."""
 
     def map(self, items: Sequence[Any], function: Function) -> list[Any]:
-        """Return what the function makes of each item, in their order. Every item has a task of its own."""
+        """Return the function's results in the order of the items. Every item has a task of its own."""
 
     def frame(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
         """Return a DataFrame of the rows that the function makes of the items."""
@@ -32,11 +32,14 @@ class Session(Protocol):
         write: Callable[[int, Iterable[tuple[int, Any]]], Iterable[Any]],
         slots: int,
     ) -> list[Any]:
-        """Bring what `address` makes of the rows of a DataFrame to slots, and return what `write` makes of it there."""
+        """Send the rows of a DataFrame to slots, and return the results of `write` there.
+
+        `address` turns rows into pairs of a slot and a value. `write` gets a slot and its pairs.
+        """
 
 
 def session_of(spark: Any) -> Session:
-    """Return the session, as the state processor sees it."""
+    """Return the state processor's view of a Spark session."""
     return ConnectSession(spark) if is_connect(spark) else ClassicSession(spark)
 
 
@@ -83,7 +86,7 @@ class ConnectSession:
         return [pickle.loads(row.value) for row in self._shares(items, lambda item: [function(item)]).collect()]
 
     def frame(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
-        """A plain function makes rows of what was pickled, so that Spark converts them as it does those of an RDD."""
+        """Unpickle rows in a plain Python function, so that Spark converts them like the rows of an RDD."""
         from pyspark.sql.functions import udf
 
         row = udf(from_pickle, schema, useArrow=False)
@@ -118,17 +121,17 @@ class ConnectSession:
 
 
 def itself(slot: int) -> int:
-    """The slot that a pair goes to, as Spark's shuffle asks for it."""
+    """Return the slot that a pair goes to. Spark's shuffle calls this."""
     return slot
 
 
 def from_pickle(value: bytes) -> Any:
-    """Return a value that another task has pickled. Spark wants a plain function."""
+    """Return a value that another task has pickled. Spark requires a plain function."""
     return pickle.loads(value)
 
 
 def to_pickle(value: Any) -> bytes:
-    """Return the bytes of a row."""
+    """Return the pickled bytes of a row."""
     return pickle.dumps(value)
 
 
@@ -140,7 +143,7 @@ def unpack_values(batches: Iterator[Any], column: int) -> Iterator[Any]:
 
 
 def together(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield lists of values, each as long as a batch may be."""
+    """Yield lists of values, each no longer than a batch may be."""
     left = iter(values)
     while some := list(islice(left, MOST_TOGETHER)):
         yield some

@@ -1,4 +1,4 @@
-"""What a Spark task needs of the driver's process to handle its objects: module paths, classes of the main script."""
+"""Parts of the driver's process that Spark tasks need to handle its objects: module paths and main-script classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.spark.state_processor.state_sessions import Session
 
 @dataclass(frozen=True)
 class Outfit:
-    """Travels with a task, and is put on before anything is unpickled."""
+    """The module paths and classes that a task installs before it unpickles anything."""
 
     search_path: tuple[str, ...]
     classes: tuple[bytes, ...]
@@ -29,13 +29,14 @@ class Outfit:
 
     @classmethod
     def of_this_process(cls) -> Outfit:
+        """Return the module paths and the main script's classes of this process."""
         main = vars(sys.modules["__main__"]).values()
         own = [value for value in main if isinstance(value, type) and value.__module__ == "__main__"]
         pickled = [made for made in map(_pickle_class, own) if made is not None]
         return cls(tuple(folder for folder in sys.path if folder), tuple(pickled), compat.is_installed())
 
     def put_on(self) -> None:
-        """Make modules and classes known to this process."""
+        """Make the modules and classes available in this process."""
         sys.path.extend(folder for folder in self.search_path if folder not in sys.path)
         if self.pyflink:
             compat.install()
@@ -45,7 +46,7 @@ class Outfit:
 
 
 def _pickle_class(value: type) -> bytes | None:
-    """None for a class that cannot be sent; the state may well hold none of it."""
+    """Return the pickled class, or None if it cannot be pickled. The state may hold no instance of it."""
     try:
         return dumps_by_value(value)
     except Exception:
@@ -53,12 +54,12 @@ def _pickle_class(value: type) -> bytes | None:
 
 
 def apply_in_tasks(session: Session, items: Sequence[Any], outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
-    """Apply a function to every item, in tasks. An error of Penstock's own comes back as what it is."""
+    """Apply a function to every item in Spark tasks, and return the results. Raise Penstock's errors unchanged."""
     return without_errors(session.map(items, partial(_attempt, outfit, function)))
 
 
 def without_errors(results: list[Any]) -> list[Any]:
-    """Results of tasks, if no error is among them."""
+    """Return results of tasks. Raise the first PenstockError among them."""
     for result in results:
         if isinstance(result, PenstockError):
             raise result
