@@ -1,4 +1,4 @@
-"""BATCH jobs on Spark: one ordinary Spark job, whose stages are Penstock's and whose exchanges are Spark's shuffle."""
+"""BATCH jobs on Spark. Each is one ordinary Spark job with Penstock's stages and Spark's shuffle between them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ log = logging.getLogger("penstock.job")
 
 
 class SparkBatchCluster:
-    """Runs a BATCH job on Spark. There are no slots between its epochs: one epoch is the whole job."""
+    """Runs a BATCH job on Spark. One epoch is the whole job, so no slots exist between epochs."""
 
     def __init__(self, host: StageHost, encrypt: bool = False) -> None:
-        """With `encrypt`, what tasks on other machines tell the driver is; Spark's shuffle has settings of its own."""
+        """Create a cluster. With `encrypt`, tasks' links are encrypted. Spark's shuffle has settings of its own."""
         in_session(self)
         self._host = host
         self._encrypt = encrypt
@@ -56,13 +56,13 @@ class SparkBatchCluster:
         self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
-        """Nothing is started before it is known what there is to read."""
+        """Keep the deployment. The job starts when all sources have assigned their input."""
         self._deployment = deployment
         self._assigned = [{} for _ in range(deployment.plan.slots)]
         return [Report(slot, -1) for slot in range(deployment.plan.slots)]
 
     def run(self, command: Command) -> list[Report]:
-        """Gather what sources are to read, epoch by epoch; when nothing more comes, run the job."""
+        """Gather the assignments of sources, epoch by epoch. Run the job when no more come."""
         deployment = self._deployment
         assert deployment is not None
         if self._keep_assignments(command.assignments):
@@ -73,7 +73,7 @@ class SparkBatchCluster:
         return self._run.reports(command.epoch)
 
     def _keep_assignments(self, assignments: dict[int, list[Any]]) -> bool:
-        """Keep what enumerators have handed out; whether that was anything."""
+        """Keep the assignments of enumerators. Return True if there were any."""
         found = False
         for node, payloads in assignments.items():
             for slot, payload in enumerate(payloads):
@@ -83,7 +83,7 @@ class SparkBatchCluster:
         return found
 
     def nudge(self) -> None:
-        """Nobody is asked anything while a BATCH job runs."""
+        """Do nothing: a running BATCH job answers no questions."""
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         raise UnsupportedOperation("a BATCH job has no queryable state")
@@ -94,44 +94,44 @@ class SparkBatchCluster:
         raise UnsupportedOperation("a BATCH job has no queryable state")
 
     def watch(self, question: Question) -> dict[int, Future[Any]]:
-        """Tasks come and go: they know what the deployment said when they began, and are not asked."""
+        """Return no answers: tasks of a BATCH job are not asked. They know the deployment with which they began."""
         return {}
 
     def stacks(self, seconds: float) -> Mapping[int, str]:
-        """None: tasks have no link to the driver."""
+        """Return no stacks: tasks have no lasting link to the driver."""
         return {}
 
     def release(self) -> list[Report]:
-        """Functions are closed in the tasks, and tasks end with their work."""
+        """Do nothing but forget the assignments: tasks close their functions and end by themselves."""
         self._released = True
         self._assigned = []
         return []
 
     def application(self) -> bytes | None:
-        """A BATCH job starts again from the beginning, with whatever cores it gets."""
+        """Return None: a BATCH job restarts from the beginning with any cores that it gets."""
         return None
 
     def end_application(self, described: bytes) -> None:
-        """Do nothing: there is none."""
+        """Do nothing: there is no earlier application."""
 
     def capacity(self) -> int | None:
-        """Tasks of a BATCH job may run one after the other."""
+        """Return None: tasks of a BATCH job may run one after the other."""
         return None
 
     def interrupt(self) -> None:
-        """Spark cancels the job, and ends the processes of its tasks."""
+        """Cancel the Spark job. Spark ends the processes of its tasks."""
         self._released = True
         if self._run is not None:
             self._run.cancel()
 
     @property
     def is_running(self) -> bool:
-        """Whether the job runs, or is about to."""
+        """True if the job runs or is about to run."""
         return not self._released
 
 
 class BatchRun:
-    """One attempt of the job: the Spark job, and a door through which tasks report errors of the program."""
+    """One attempt of the job: the Spark job, and a listening socket to which tasks report errors of the program."""
 
     def __init__(
         self,
@@ -150,16 +150,16 @@ class BatchRun:
         self._secret = secrets.token_bytes(32)
         self._identity = new_identity() if encrypt and host.on_network else None
         self._writers: Counter[str] = Counter()
-        """By uid of a sink: how many writers have begun something that would have to be undone."""
+        """Number of writers that have begun work which a failure would have to undo, by uid of the sink."""
         self._heard: list[SideLinks] = []
-        """The logs of tasks."""
+        """Links over which tasks send their logs."""
         self._writing: list[socket.socket] = []
-        """A link to each task whose sinks have begun something. The task closes it when it ends."""
+        """Links to the tasks whose sinks have begun work. A task closes its link when it ends."""
         self._job: StageJob | None = None
         self._cancelled = False
 
     def reports(self, epoch: int) -> list[Report]:
-        """Run it to its end, or to the first failure."""
+        """Run the job to its end or to the first failure, and return its reports."""
         self._door = self._host.open_door(self._secret, self._identity)
         try:
             return self._reports(self._start_job(), epoch)
@@ -191,7 +191,7 @@ class BatchRun:
         return reports_of(self._plan, job.parcels, epoch)
 
     def _failure(self, job: StageJob) -> Failure | None:
-        """Wait for the end of the Spark job, hear what tasks tell, and cancel it as soon as that is a failure."""
+        """Wait for the end of the Spark job and take the tasks' messages. Cancel the job at the first failure."""
         progress = Progress(job, self._plan.job_name, self._plan.stages)
         heard = self._heard
         while job.is_running:
@@ -208,7 +208,7 @@ class BatchRun:
                     return said
                 self._hear(said, guest[1])
             if self._cancelled:
-                # It may have been too early the first time: Spark cancels what it knows of.
+                # The first try may have been too early: Spark cancels only jobs that it knows of.
                 self.cancel()
             progress.look()
         return None
@@ -219,8 +219,7 @@ class BatchRun:
             time.sleep(LOOK_SECONDS)
 
     def _hear(self, begun: list[Begun], link: socket.socket) -> None:
-        """A task continues once it knows that the driver got its message; if the job is cancelled, it must not
-        continue."""
+        """Note that a task's sinks have begun work, and let the task continue, unless the job is cancelled."""
         if not self._cancelled:
             self._on_begun(begun)
             self._writers.update(uid for uid, items in begun if items)
@@ -229,23 +228,23 @@ class BatchRun:
         self._writing.append(link)
 
     def _has_run_again(self) -> bool:
-        """Whether a task whose sinks have begun something was run more than once."""
+        """Return True if a task whose sinks have begun work was run more than once."""
         return any(self._writers[node.uid] > node.parallelism for node in self._plan.nodes)
 
     def _await_tasks(self) -> None:
-        """What sinks have begun is going to be undone: wait until no task works on it, for some seconds at most."""
+        """Wait until no task works on the sinks' data, which will be undone, for some seconds at most."""
         until = time.monotonic() + ENDING_SECONDS
         while not all(map(has_news, self._writing)) and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
 
     def cancel(self) -> None:
-        """Called from any thread."""
+        """Cancel the Spark job. Any thread may call this."""
         self._cancelled = True
         if self._job is not None:
             self._job.cancel()
 
     def _task(self, stage: int) -> StageTask:
-        """A task knows the functions of its own stage only."""
+        """Return the task of a stage, which contains only the functions of that stage."""
         own = {node.id for node in self._plan.nodes if node.stage == stage}
         edges = {edge.id for edge in self._plan.edges if edge.source in own}
         deployment = replace(
@@ -257,7 +256,7 @@ class BatchRun:
 
 
 class Progress:
-    """Logs which stage runs."""
+    """Logs the running stage of a job."""
 
     def __init__(self, run: StageJob, job: str, stages: int) -> None:
         self._run = run
@@ -267,7 +266,7 @@ class Progress:
         self._said = ""
 
     def look(self) -> None:
-        """Called all the time; it asks Spark every now and then."""
+        """Log the running stage if it is time to ask Spark again. Called very often."""
         if time.monotonic() < self._next or not log.isEnabledFor(logging.INFO):
             return
         self._next = time.monotonic() + PROGRESS_SECONDS

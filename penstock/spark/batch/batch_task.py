@@ -26,8 +26,7 @@ from penstock.spark.slots.worker import GC_THRESHOLDS, move_in
 
 @dataclass(frozen=True)
 class StageTask:
-    """What Spark sends to the executors for one stage; called with the number of a slot and the parcels that arrived
-    for it."""
+    """The function of a stage's tasks. Spark calls it with the number of a slot and the parcels for that slot."""
 
     stage: int
     deployment: bytes
@@ -40,10 +39,10 @@ class StageTask:
             with as_guest():
                 yield from self._run(index, _mark_input_errors(elements))
         except RunLost as lost:
-            # Spark knows what to do with it.
+            # Spark handles this error by itself.
             raise lost.error from None
         except InputCut:
-            # PySpark ends the iterator where an executor is lost, and knows why when it hears of an error.
+            # PySpark ends the iterator where an executor is lost, and finds the cause when a task fails.
             raise
         except OperatorFailed as failed:
             self._tell(replace(failed.failure, stage=self.stage))
@@ -76,9 +75,10 @@ class StageTask:
         raise InputCut(f"slot {index} has not heard what it is to read")
 
     def _announce(self, begun: list[Begun]) -> socket.socket:
-        """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more.
+        """Tell the driver that sinks have begun work, and wait for its answer.
 
-        The link stays open as long as this task works on what its sinks have begun.
+        A driver that is gone, or cancels the job, does not answer. The returned link stays open as long as this task
+        works on the data of its sinks.
         """
         try:
             driver = connect(self.driver, self.secret, self.identity)
@@ -89,7 +89,7 @@ class StageTask:
         return driver
 
     def _tell(self, failure: Failure) -> NoReturn:
-        """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
+        """Report a failure to the driver, which cancels the job. Wait until then, or Spark would run the task again."""
         try:
             driver = connect(self.driver, self.secret, self.identity)
             send(driver, Tag(0, -1, self.stage), pickle.dumps(failure))
@@ -100,7 +100,7 @@ class StageTask:
 
 
 class RunLost(BaseException):
-    """This run of a task cannot read its input or cannot reach the driver; the program is not at fault."""
+    """Raised if a run of a task cannot read its input or cannot reach the driver. The program is not at fault."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -108,7 +108,7 @@ class RunLost(BaseException):
 
 @contextmanager
 def closing_all(links: list[socket.socket]) -> Iterator[None]:
-    """Close what is in the list at the end."""
+    """Close the sockets of the list at the end of the block."""
     try:
         yield
     finally:
@@ -124,6 +124,6 @@ def _mark_input_errors(elements: Iterable[Any]) -> Iterator[Any]:
 
 
 def _spill_folder() -> str | None:
-    """Where Spark has its own temporary files, if it says so."""
+    """Return the first folder of Spark's own temporary files, or None if Spark names none."""
     folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(folder)]
     return folders[0] if folders else None

@@ -18,10 +18,10 @@ from penstock.spark.slots.slot_tasks import reason
 COLUMNS = "slot INT, parcel BINARY"
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 OPTIONS = {
-    # Parcels come to a task in batches of about this size: their number says nothing of their bytes.
+    # Parcels come to a task in batches of about this size. A limit on their number would not limit their bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # Tasks tell the driver times and names of transactions, which differ when a task is run again. Spark would take
-    # that for records that differ, and give the job up.
+    # Tasks send the driver times and names of transactions, which differ when a task runs again. Spark would take
+    # them for different records, and give the job up.
     f"{_CHECKSUMS}.enabled": "false",
     f"{_CHECKSUMS}.enableFullRetryOnMismatch": "false",
     f"{_CHECKSUMS}.enableQueryLevelRollbackOnMismatch": "false",
@@ -32,7 +32,7 @@ OPTIONS = {
 class FrameStages:
     """A job over a DataFrame, whose rows are parcels and the slots that they go to.
 
-    It runs in a session of its own, a clone of the program's: it has options of its own.
+    It needs its own options, so it runs in a clone of the program's session.
     """
 
     def __init__(self, session: Any, tasks: Sequence[StageTask], assigned: Sequence[bytes], group: str) -> None:
@@ -74,7 +74,7 @@ class FrameStages:
         return frame
 
     def _look(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        """Called by Spark's client every now and then."""
+        """Keep the progress of the stages. Spark's client calls this from time to time."""
         if not done:
             ordered = sorted(stages, key=lambda stage: stage.stage_id)
             self._progress = [
@@ -115,7 +115,7 @@ def later_stage(task: StageTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 def unpack_parcels(batches: Iterator[Any], slot: int) -> Iterator[tuple[int, Parcel]]:
-    """Yield the parcels of batches. All of them are for this slot, or something else than its exchange has run."""
+    """Yield the parcels of batches. Raise RuntimeError if one of them is for another slot."""
     for batch in batches:
         for target, parcel in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             if target != slot:

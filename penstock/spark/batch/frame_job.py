@@ -1,4 +1,4 @@
-"""A DataFrame that is computed as a job: it has a handle, can be cancelled, and its rows come to this process."""
+"""A DataFrame that is computed as a job. The job can be cancelled, and its rows come to this process."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NAME = "Spark SQL"
 
 
 class FrameJob(EndedJob):
-    """Collects a DataFrame. It has no epochs, no checkpoints and no state that could be looked up."""
+    """A job that collects a DataFrame. It has no epochs, no checkpoints and no queryable state."""
 
     def __init__(
         self, job_id: str, name: str, frame: DataFrame, explained: Callable[[Exception], BaseException]
     ) -> None:
-        """`explained` says what an error of Spark means."""
+        """Create the job. `explained` turns an error of Spark into the error to raise."""
         self._job_id = job_id
         self._plan = Plan([Node(0, NAME, "spark-sql", "source", None, 1, 1)], [], True, name)
         self._changes: list[StatusChange] = []
@@ -49,7 +49,7 @@ class FrameJob(EndedJob):
         self._changes.append(StatusChange(status, int(time.time() * 1000)))
 
     def run(self) -> None:
-        """Called in the thread of the job, which Spark knows its jobs by."""
+        """Compute the DataFrame in the job's thread, by which Spark recognises its jobs."""
         self._enter(JobStatus.RUNNING)
         enter_group(self._frame.sparkSession, self._group, self._plan.job_name)
         try:

@@ -1,7 +1,7 @@
-"""The Spark job of a BATCH job: how it is started, cancelled and watched, apart from what its driver does with it.
+"""The Spark job of a BATCH job: starting, cancelling and watching it.
 
-A driver knows only the two protocols. Below them is the implementation for a classic session, which has a SparkContext:
-a stage is a `mapPartitionsWithIndex` over an RDD, and an exchange is a `partitionBy`.
+A driver knows only the two protocols of this module. Their implementation for a classic session, which has a
+SparkContext, is here, too: a stage is a `mapPartitionsWithIndex` over an RDD, and an exchange is a `partitionBy`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.spark.slots.slot_tasks import reason
 
 
 class StageProgress(NamedTuple):
-    """Tasks of one stage."""
+    """Numbers of running, completed and all tasks of one stage."""
 
     running: int
     completed: int
@@ -31,40 +31,40 @@ class StageJob(Protocol):
 
     @property
     def parcels(self) -> list[Parcel] | None:
-        """Return what the stages send to the driver; None unless the job has run to its end."""
+        """Parcels that the stages send to the driver, or None unless the job has run to its end."""
 
     @property
     def failure(self) -> str:
-        """Return why the job has failed; empty as long as it has not."""
+        """Reason of the job's failure; empty if it has not failed."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it has neither succeeded nor failed."""
+        """True if the job has neither succeeded nor failed."""
 
     def start(self) -> None:
-        """Ask Spark for the job; returns at once."""
+        """Ask Spark for the job, and return at once."""
 
     def stages(self) -> list[StageProgress]:
-        """Return how far each stage is, in their order, as far as Spark tells it."""
+        """Return the progress of the stages in their order, as far as Spark tells it."""
 
     def cancel(self) -> None:
-        """Cancel it, as far as Spark knows of it by now. From any thread, and repeatedly."""
+        """Cancel the Spark jobs that Spark knows of so far. Any thread may call this, and repeatedly."""
 
 
 class StageHost(Protocol):
-    """Spark, as far as BATCH jobs need it."""
+    """The operations of Spark that BATCH jobs need."""
 
     @property
     def on_network(self) -> bool:
-        """Whether tasks may be on other machines than the driver."""
+        """True if tasks may be on other machines than the driver."""
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
-        """Open the door through which tasks come to the driver."""
+        """Open a listening socket for the tasks."""
 
     def stage_job(self, tasks: Sequence[StageTask], assigned: Sequence[bytes], name: str, group: str) -> StageJob:
-        """Prepare a job with a task per stage. `assigned`: by slot, what the first stage reads.
+        """Prepare a job with a task per stage. `assigned`: pickled assignments of the first stage, by slot.
 
-        Spark shows it under this name; `group` is its alone.
+        Spark shows the job under `name`. Only this job has the job group `group`.
         """
 
 
@@ -98,7 +98,7 @@ class RddStages:
             self.failure = reason(str(error), self._context.pythonExec)
 
     def _lineage(self) -> Any:
-        """The job as Spark sees it. What the last stage gives is for the driver."""
+        """Return the RDD of the last stage, whose values are for the driver."""
         slots = len(self._assigned)
         first, *others = self._tasks
         stages: Any = self._context.parallelize(list(enumerate(self._assigned)), slots).mapPartitionsWithIndex(first)
@@ -118,5 +118,5 @@ class RddStages:
 
 
 def by_slot(slot: int) -> int:
-    """The slot that a parcel goes to, as Spark's shuffle asks for it."""
+    """Return the slot that a parcel goes to. Spark's shuffle calls this."""
     return slot

@@ -1,4 +1,4 @@
-"""DataFrames that several others are made of: Spark keeps their rows until the last of those has been computed."""
+"""DataFrames that several others use. Spark keeps their rows until the last of the others has been computed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class SharedFrames:
-    """Holds DataFrames in the memory and on the disks of the executors. What is lost with one is computed again."""
+    """Keeps DataFrames in the memory and on the disks of the executors. Spark recomputes rows of a lost executor."""
 
     def __init__(self, frames: Sequence[DataFrame], users: int) -> None:
-        """`frames`: those that others among them are made of come first. `users`: how many others need them."""
+        """Set the shared frames, inner ones first, and the number of other frames that use them."""
         self._frames = list(frames)
         self._users = users
         self._waiting = 0
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While this lasts they are computed at most once."""
+        """Compute the shared frames at most once within this block."""
         self._hold()
         try:
             yield
@@ -30,7 +30,7 @@ class SharedFrames:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """While one of the others is computed. When all of them have been, nothing is held any more."""
+        """Compute one of the other frames within this block. After the last one, release the shared frames."""
         self._hold()
         yield
         self._waiting -= 1
@@ -38,7 +38,7 @@ class SharedFrames:
             self._let_go()
 
     def drop(self) -> None:
-        """Nobody needs them, whether all have been computed or not."""
+        """Release the shared frames, even if not all of the other frames have been computed."""
         if self._waiting:
             self._waiting = 0
             self._let_go()
@@ -50,5 +50,5 @@ class SharedFrames:
                 frame.persist()
 
     def _let_go(self) -> None:
-        for frame in reversed(self._frames):  # one may be made of another before it
+        for frame in reversed(self._frames):  # a frame may use an earlier one
             frame.unpersist()

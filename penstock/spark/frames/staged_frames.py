@@ -1,7 +1,7 @@
-"""A DataFrame as the source of a BATCH job: Spark writes its rows into files, and the job's tasks read them.
+"""A DataFrame as the source of a BATCH job: Spark writes its rows to files, and the job's tasks read them.
 
-The files lie in a folder of their own, which goes with the job. What an attempt that failed has written is not read by
-the next one.
+The files lie in a folder of their own, which is deleted with the job. An attempt does not read the files of a failed
+earlier one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ BATCH_ROWS = 1 << 15
 
 
 class StagedFrame(Source):
-    """The rows of a DataFrame as columns of a schema, found by position."""
+    """Source of a DataFrame's rows as columns of a schema. Columns are matched by position."""
 
     def __init__(self, frame: DataFrame, shared: SharedFrames, folder: str | None, schema: Any, ordered: bool) -> None:
-        """`shared`: what it is made of together with others. `folder`: None for a temporary one. `ordered`: its rows
-        have an order, so that one subtask reads them all."""
+        """Create a source.
+
+        `shared`: DataFrames that this one and others use. `folder`: None for a temporary one. `ordered`: the rows have
+        an order, so that one subtask reads all of them.
+        """
         self._frame: DataFrame | None = frame
         self._shared: SharedFrames | None = shared
         self._folder = folder
@@ -42,7 +45,7 @@ class StagedFrame(Source):
         return _FilesReader(self._schema)
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """A BATCH job begins again from the start."""
+        """Return no positions: a BATCH job restarts from the beginning."""
         return [None] * parallelism
 
     def enumerator(self) -> Enumerator:
@@ -51,12 +54,12 @@ class StagedFrame(Source):
         return _Staging(self._frame, self._shared, own, self._ordered)
 
     def __getstate__(self) -> dict[str, Any]:
-        """DataFrames stay with the driver."""
+        """Leave out the DataFrames, which stay with the driver."""
         return {**self.__dict__, "_frame": None, "_shared": None}
 
 
 class _Staging(Enumerator):
-    """Lets Spark write the files, and hands their paths out: in turn, or all to the first subtask, in order."""
+    """Makes Spark write the files, and assigns their paths: in turn, or all to the first subtask, in order."""
 
     def __init__(self, frame: DataFrame, shared: SharedFrames, folder: str, ordered: bool) -> None:
         self._frame = frame
@@ -78,7 +81,7 @@ class _Staging(Enumerator):
 
     def close(self) -> None:
         self._shared.drop()
-        with suppress(Exception):  # what is left behind does no harm
+        with suppress(Exception):  # remaining files do no harm
             self._folder.fs.rm(self._folder.root, recursive=True)
 
 

@@ -1,9 +1,10 @@
-"""A streaming DataFrame as an exactly-once source: any source that Structured Streaming can read.
+"""A streaming DataFrame as an exactly-once source. It reads any source that Structured Streaming can read.
 
-Spark's own query writes each micro-batch into a folder of its own, once, and Penstock reads the folders in order. What
-Spark has read is in Spark's checkpoint, beside the folders; what Penstock has read of them is in Penstock's. A batch
-that Spark runs again after a crash holds the same rows, so a complete folder is left as it is. Files are deleted once a
-complete checkpoint covers them; the newest folder keeps its mark until there is a newer one. Timestamps are UTC.
+Spark's own query writes each micro-batch once into a folder of its own, and Penstock reads the folders in order.
+Spark's checkpoint, which lies beside the folders, records the progress of Spark. Penstock's checkpoint records the
+progress in the folders. A batch that Spark runs again after a crash has the same rows, so a complete folder is left
+unchanged. Files are deleted once a complete checkpoint covers them. The newest folder keeps its mark until there is a
+newer one. Timestamps are UTC.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
     from penstock.formats.contracts import FormatReader
 
 DISCOVERY_SECONDS = 1.0
-"""How often to check whether the query has ended; it reports batches by itself."""
+"""Time, in seconds, between two checks whether the query has ended. The query reports batches by itself."""
 ENDING_SECONDS = 0.1
-"""The same for a query that ends by itself."""
+"""Time, in seconds, between two checks of a query that ends by itself."""
 REST_SECONDS = 10.0
-"""Seconds that the end of a source waits for the end of the batch that Spark writes."""
+"""Time, in seconds, that the end of a source waits for the batch that Spark is writing."""
 MOST_WAITING = 64
-"""How many batches may wait for a checkpoint that covers them before Spark's query is held up."""
+"""Most batches that wait for a checkpoint. With more, Spark's query is held up."""
 COMPLETE = "_SUCCESS"
-"""Spark writes this file into a folder when all other files are written."""
+"""File that Spark writes into a folder after all other files."""
 DONE = "done"
-"""The position of a file that has been read and still has to be deleted."""
+"""Position of a file that has been read and still has to be deleted."""
 
 
 @persisted
 @dataclass(frozen=True)
 class BatchFile:
-    """A file of one micro-batch, and how much of it has been read."""
+    """A file of one micro-batch, and the position up to which it has been read."""
 
     path: str
     position: Any = None
@@ -64,13 +65,13 @@ class BatchFile:
 
 
 def _reason_of(error: Exception) -> str:
-    """Return the cause: with Spark 4 the first line, with Spark 3.5 the last cause below Java's frames."""
+    """Return the cause of an error: Spark 4 puts it in the first line, Spark 3.5 below Java's stack frames."""
     text = str(error)
     return telling_line(text) if "\nCaused by:" in text else text.splitlines()[0]
 
 
 class SparkStreamSource(Source):
-    """Reads what a streaming DataFrame gives, as Rows with the names of its columns."""
+    """Source of a streaming DataFrame's rows, as Rows with the names of its columns."""
 
     watermarks_per_split = False
 
@@ -91,12 +92,12 @@ class SparkStreamSource(Source):
         return BatchReader(context)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The DataFrame stays with the driver."""
+        """Leave out the DataFrame, which stays with the driver."""
         return {**self.__dict__, "_frame": None}
 
 
 class StagedBatches(SplitEnumerator):
-    """Runs Spark's query, and finds the files of the batches that it has completed."""
+    """Runs Spark's query, and finds the files of its complete batches."""
 
     discovery_interval: float | None
 
@@ -111,13 +112,13 @@ class StagedBatches(SplitEnumerator):
         self._room = threading.Condition()
         self._closed = False
         self._staging = self._rests = False
-        """Whether a batch is being written, and whether Spark's query waits behind one for its end."""
+        """`_staging`: a batch is being written. `_rests`: after the last batch, Spark's query waits for its end."""
         self._error: Exception | None = None
 
     def discover(self) -> Sequence[BatchFile]:
         if self._query is None:
             self._start()
-        # Asked first: what a query that has ended wrote before its end is then there to be found.
+        # Asked first, so that all files of a query that has ended are found below.
         over = not self._query.isActive
         found: list[BatchFile] = []
         while (batch := self._batch(self._next)).exists(COMPLETE):
@@ -139,7 +140,7 @@ class StagedBatches(SplitEnumerator):
             raise ConnectorError(f"Spark's streaming query failed: {_reason_of(error)}") from error
 
     def _stage(self, batch: DataFrame, number: int) -> None:
-        """Called by Spark for every batch, in order, and again for one of which it does not know whether it is done."""
+        """Write a batch unless it is complete. Spark calls this in order, and again if it is unsure about a batch."""
         if not self._batch(number).exists(COMPLETE):
             self._staging = True
             try:
@@ -154,16 +155,16 @@ class StagedBatches(SplitEnumerator):
         try:
             batch.write.mode("overwrite").parquet(f"{self._folder}/batches/{_name(number)}")
         except Exception as error:
-            # Spark's query fails with it too, but tells it in a hundred lines of another language.
+            # Spark's query fails with this error, too, but describes it in a hundred lines of Java.
             self._error = error
             raise
         self.news()
 
     def _rest_if_closed(self, batch: DataFrame) -> None:
-        """Do not let Spark begin another batch while it is told to stop.
+        """Keep Spark from beginning another batch after it was told to stop.
 
-        Spark stops a query by interrupting its thread, which is this one. The interrupt is taken back, because Spark
-        still marks the batch as complete, and prints a stack trace if that is interrupted.
+        Spark stops a query by interrupting its thread, which is this one. The interrupt is cleared, because Spark still
+        marks the batch as complete, and prints a stack trace if it is interrupted meanwhile.
         """
         if self._closed:
             self._rests = True
@@ -172,7 +173,7 @@ class StagedBatches(SplitEnumerator):
                 time.sleep(0.01)
 
     def _await_rest(self) -> None:
-        """Wait until no batch is under way. Spark tells of one that is interrupted in a thousand lines."""
+        """Wait until no batch is under way. Spark logs a thousand lines about an interrupted batch."""
         until = time.monotonic() + REST_SECONDS
         while self._query.isActive and not self._rests and time.monotonic() < until:
             if not self._staging and not self._query.status["isTriggerActive"]:
@@ -185,7 +186,7 @@ class StagedBatches(SplitEnumerator):
                 self._room.wait(1.0)
 
     def _batches(self) -> list[int]:
-        """The numbers of the batches that have a folder."""
+        """Return the numbers of the batches that have a folder."""
         folders = {name.partition("/")[0] for name in Storage(f"{self._folder}/batches").names()}
         return sorted(int(folder) for folder in folders if folder.isdigit())
 
@@ -200,7 +201,7 @@ class StagedBatches(SplitEnumerator):
         self._kept = True
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Folders whose files the readers have deleted are removed, except for the newest."""
+        """Remove all folders whose files the readers have deleted, except the newest folder."""
         self._kept = True
         for number in self._batches()[:-1]:
             batch = self._batch(number)
@@ -221,7 +222,7 @@ class StagedBatches(SplitEnumerator):
 
 
 class BatchReader(SplitsInTurn):
-    """Reads files one after the other, and deletes those that a complete checkpoint covers."""
+    """Reads files one after the other, and deletes files that a complete checkpoint covers."""
 
     def __init__(self, context: ReaderContext) -> None:
         super().__init__(lambda split: _FileReader(split, context))
@@ -288,7 +289,7 @@ class _FileReader(SplitReader):
 
 
 def ends(trigger: dict[str, Any]) -> bool:
-    """Whether a query with this trigger ends by itself."""
+    """Return True if a query with this trigger ends by itself."""
     return any(trigger.get(name) for name in ("availableNow", "once"))
 
 
@@ -297,5 +298,5 @@ def _name(number: int) -> str:
 
 
 def _rows(batch: Storage) -> list[str]:
-    """The files with the rows of a batch; Spark writes others beside them."""
+    """Return the files with the rows of a batch. Spark writes other files beside them."""
     return [name for name in batch.names() if name.endswith(".parquet")]

@@ -1,4 +1,4 @@
-"""Results of queries as DataFrames of Spark."""
+"""Spark DataFrames of query results."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from penstock.spark.sessions.session import active_session
 
 
 def frame_of(rows: Any) -> Any:
-    """A pandas DataFrame as one of the active Spark session."""
+    """Return a DataFrame of the active Spark session with the rows of a pandas DataFrame."""
     return (active_session() or SparkSession.builder.getOrCreate()).createDataFrame(rows)

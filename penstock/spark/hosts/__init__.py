@@ -1,1 +1,1 @@
-"""The two ways to reach Spark: a SparkContext in this process, or Spark Connect."""
+"""The two connections to Spark: a SparkContext in this process, or Spark Connect."""

@@ -1,4 +1,4 @@
-"""A SparkContext in this process, as attempts of streaming jobs and BATCH jobs see it."""
+"""A SparkContext in this process as the host of streaming and BATCH jobs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ log = logging.getLogger("penstock.job")
 
 
 class ClassicHost:
-    """A SparkContext in this process."""
+    """Host of slots and stages that uses a SparkContext in this process."""
 
     def __init__(self, context: SparkContext, renew: Callable[[], SparkContext] | None = None) -> None:
-        """`renew` starts another application in place of one that has ended; None if the session is the program's."""
+        """Create a host. `renew` replaces an application that has ended; None if the program created the session."""
         self._context = context
         self._renew = renew
         self._is_dynamic = allocates_dynamically(context)
@@ -74,12 +74,12 @@ class ClassicHost:
 
 
 def is_local(context: SparkContext) -> bool:
-    """Whether driver and executors are one process on one machine."""
+    """Return True if driver and executors are one process."""
     return context.master.startswith("local") and not context.master.startswith("local-cluster")
 
 
 def door_of(context: SparkContext, secret: bytes, identity: Identity | None) -> Door:
-    """Return the driver's address for executors: on the same machine by a path, else at the address that Spark uses."""
+    """Return a listening socket for executors: at a path on the same machine, else at the address that Spark uses."""
     if is_local(context):
         return Door(Listener(secret))
     configuration = context.getConf()

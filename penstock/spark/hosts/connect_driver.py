@@ -1,4 +1,4 @@
-"""The client of a driver that runs in a task of a Spark Connect server: it submits a program, watches it and ends."""
+"""The client of a driver in a task of a Spark Connect server. It submits a program, and watches it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from penstock.spark.sessions.interpreters import UNFIT
 from penstock.spark.slots.slot_tasks import reason
 
 _LARGEST_PROGRAM = 64 << 20
-"""Bytes of a program's file. Spark's server takes 128 MiB in a message, and base64 adds a third."""
+"""Greatest size of a program's file, in bytes. Spark's server takes messages of 128 MiB, and base64 adds a third."""
 DEAD_SECONDS = 120.0
-"""Time without a sign of life after which a driver counts as lost, if another client has started its task."""
+"""Time, in seconds, without a sign of life after which a driver that another client started counts as lost."""
 
 
 def new_key() -> str:
-    """Return the name of a driver that is to be started."""
+    """Return a new name for a driver."""
     return uuid4().hex
 
 
@@ -47,7 +47,7 @@ def check_program(name: str, size: int) -> None:
 
 
 class DriverClient:
-    """A driver in a cluster, as a client sees it."""
+    """A client's view of a driver in a cluster."""
 
     def __init__(self, url: str, key: str, seconds: float) -> None:
         self.key = key
@@ -67,7 +67,7 @@ class DriverClient:
 
     # --- the start ---
     def start(self, spec: DriverSpec, inner_url: str | None) -> None:
-        """Ask Spark for the driver's task, and return when it runs."""
+        """Ask Spark for the driver's task, and return when the driver runs."""
         cores = parallelism_of(self._session)
         if cores is not None and cores < 2:
             raise NotEnoughSlots(
@@ -111,7 +111,7 @@ class DriverClient:
             self._failure = reason(describe_error(error))
 
     def _inner_url(self) -> str:
-        """Return the URL of the server itself, with the parameters of the client's."""
+        """Return the URL of the server inside the cluster, with the parameters of the client's URL."""
         host = self._session.conf.get("spark.driver.host", None)
         if host is None or uses_tls(self._url):
             why = "the client uses TLS, which the server itself does not have" if host else "it does not tell its host"
@@ -125,7 +125,7 @@ class DriverClient:
 
     # --- watching ---
     def watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:
-        """Show what the program prints, to its end; returns its exit code."""
+        """Show the output of the program until its end, and return its exit code."""
         try:
             return self._watch(out, err, warn)
         except (PenstockError, OSError):
@@ -138,7 +138,7 @@ class DriverClient:
 
     def _watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:
         while True:
-            # Whether the task has ended is asked first: what is read afterwards is then the last.
+            # The end of the task is checked first, so that the status read afterwards is the last one.
             over = self._operation is not None and not self._operation.is_alive()
             status = self._mailbox.read(STATUS)
             if status:
@@ -170,7 +170,7 @@ class DriverClient:
             self._tell()
 
     def _tell(self) -> None:
-        """Tell the driver what was read, which is a sign of life, too."""
+        """Tell the driver how much was read, which is a sign of life, too."""
         self._told_at = time.monotonic()
         self._beats += 1
         read = {name: reader.position for name, reader in self._readers.items()}
@@ -181,37 +181,37 @@ class DriverClient:
     def _code(self) -> int:
         if self._ended is None or self._ended[1]:
             raise self._loss()
-        with suppress(Exception):  # the server keeps a few kilobytes more
+        with suppress(Exception):  # if it fails, the server keeps a few kilobytes more
             self._mailbox.remove()
         return self._ended[0]
 
     def _loss(self) -> PenstockError:
-        """Return the error for a driver that has not run its program to the end."""
+        """Return the error for a driver that did not run its program to the end."""
         why = self._failure if self._ended is None else self._ended[1].strip()
         return ConfigurationError(why) if UNFIT in why else JobError(f"the driver in the cluster has ended: {why}")
 
     def _check_alive(self, status: Mapping[str, Any]) -> None:
-        """Raise if a driver whose task somebody else has started gives no sign of life."""
+        """Raise JobError if a driver that another client has started gives no sign of life."""
         if status.get("at") != self._sign:
             self._sign, self._sign_at = status.get("at"), time.monotonic()
         if self._operation is None and time.monotonic() - self._sign_at > DEAD_SECONDS:
             raise JobError(f"the driver '{self.key}' has given no sign of life for {DEAD_SECONDS:g} s")
 
     def send(self, signal: str) -> None:
-        """Let the program get a signal."""
+        """Send a signal to the program."""
         if self._mailbox.read(SIGNAL) is None:
             raise JobError(f"the server at {endpoint(self._session)} knows no driver '{self.key}'")
         self._mailbox.write(SIGNAL, {"signal": signal})
 
     def leave(self) -> None:
-        """Close the connection. The driver goes on."""
+        """Close the connection. The driver keeps running."""
         self._session.client.close()
 
 
 def access(url: str) -> tuple[str, str | None]:
-    """Return the URL with which a driver reaches its server, and the token that it needs besides.
+    """Return the URL with which a driver reaches its server, and the token that it needs in addition, or None.
 
-    Spark's client gives a token to other hosts over TLS only. With `use_ssl=false` it travels as a header in the URL.
+    Spark's client sends a token to other hosts over TLS only. With `use_ssl=false`, the URL holds it as a header.
     """
     base, separator, rest = url.partition("/;")
     parameters = dict(part.partition("=")[::2] for part in rest.split(";") if part) if separator else {}
@@ -227,7 +227,7 @@ def access(url: str) -> tuple[str, str | None]:
 
 
 def driver_task(spec: DriverSpec) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function of the task. Spark wants a plain one."""
+    """Return the function of the driver's task. Spark requires a plain function."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow

@@ -1,4 +1,4 @@
-"""Slots over Spark Connect: their tasks are those of a `mapInArrow` over a DataFrame with a row per slot."""
+"""Slots over Spark Connect. Their tasks are those of a `mapInArrow` over a DataFrame with a row per slot."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ FORGOTTEN = (
     "OPERATION_NOT_FOUND",
     "NO_ACTIVE_SESSION",
 )
-"""Words with which a server refuses a session that it does not know, and Spark's client one that was refused before."""
+"""Words with which a server, or later Spark's client, refuses a session that the server does not know."""
 
 
 class ConnectHost:
-    """A session of Spark Connect. Slots connect to this process, as they do without Spark Connect."""
+    """Host that uses a session of Spark Connect. Slots connect to this process, as without Spark Connect."""
 
     on_network = True
 
     def __init__(self, session: Any, options: Mapping[str, str], uploaded: Sequence[str] = ()) -> None:
-        """`options`: those of Spark that were given to the job; some tell how this process is reached. `uploaded`:
-        files that slots need."""
+        """Create a host. `options`: Spark options of the job, some of which name this process's address.
+
+        `uploaded`: names of staged files that slots need.
+        """
         check_server(session)
         self._session = session
         self._options = options
@@ -53,18 +55,18 @@ class ConnectHost:
 
     def capacity(self) -> int | None:
         cores = parallelism_of(self._session)
-        # The task of a driver in the cluster has one of them.
+        # The task of a driver in the cluster occupies one core.
         return cores if cores is None or DRIVER_TASK not in os.environ else max(0, cores - 1)
 
     def prepare(self, unreachable: Collection[str], slots: int) -> None:
-        """Do nothing: the server has its application and its executors, and a client cannot replace them."""
+        """Do nothing: application and executors belong to the server, and a client cannot replace them."""
 
     def application(self) -> bytes | None:
-        """The application belongs to the server."""
+        """Return None: the application belongs to the server."""
         return None
 
     def end_application(self, described: bytes) -> None:
-        """Do nothing: no driver has an application of its own."""
+        """Do nothing: drivers have no applications of their own."""
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
         host, bind = (self._options.get(name) for name in OWN_ADDRESS)
@@ -83,14 +85,14 @@ class ConnectHost:
         return FrameStages(self._renew_session(), tasks, assigned, group)
 
     def _renew_session(self) -> Any:
-        """Return the session, or another one if the server has forgotten it."""
+        """Return the session, or a new one if the server has forgotten it."""
         if self._is_forgotten():
             self._session = sibling(self._session)
             upload(self._session, self._uploaded)
         return self._session
 
     def _is_forgotten(self) -> bool:
-        """Whether the server does not know the session any more: it was started again, or the session timed out."""
+        """Return True if the server has forgotten the session, because it was restarted or the session timed out."""
         try:
             self._session.conf.get("spark.app.name", "")
         except Exception as error:
@@ -127,7 +129,7 @@ class ConnectTasks:
             self.failure = "; ".join(row.ended for row in rows) or self._quiet_end()
 
     def _quiet_end(self) -> str:
-        """Slots end without a word when they lose the driver, or never reach it."""
+        """Return the message for slots that ended silently, because they lost the driver or never reached it."""
         driver = self._invitation.driver
         return (
             f"they have ended by themselves. If executors cannot reach this process at {driver.host}:{driver.port}, "
@@ -145,7 +147,7 @@ class ConnectTasks:
 
 
 def slot_task(invitation: Invitation) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function of the tasks. Spark wants a plain one."""
+    """Return the function of the slots' tasks. Spark requires a plain function."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow

@@ -1,7 +1,7 @@
 """Messages between a driver inside a cluster and its clients, through the Spark Connect server that both reach.
 
 A box is a global temporary view with one row of text. The server keeps it in memory, and shows it to all of its
-sessions. Reading and writing it starts no task, so that it works while slots hold all cores.
+sessions. Reading and writing a box starts no task, so it works while slots occupy all cores.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 STATUS, CLIENT, SIGNAL = "status", "client", "signal"
-"""Boxes: what the driver says, how far a client has read, and the signal that a client wants the program to get."""
+"""Boxes for the driver's status, the position of a client, and a signal that a client sends to the program."""
 MOST_BYTES = 1 << 17
-"""Bytes of each stream of the program that wait for a client. Older ones are dropped."""
+"""Greatest number of bytes of each output stream that wait for a client. Older bytes are dropped."""
 
 
 class Mailbox:
@@ -26,7 +26,7 @@ class Mailbox:
         self._database = session.conf.get("spark.sql.globalTempDatabase", "global_temp")
 
     def open(self) -> None:
-        """Create all boxes, so that nobody looks for one in vain."""
+        """Create all boxes empty."""
         for box in (STATUS, CLIENT, SIGNAL):
             self.write(box, {})
 
@@ -36,7 +36,7 @@ class Mailbox:
         row.createOrReplaceGlobalTempView(self._view(box))
 
     def read(self, box: str) -> dict[str, Any] | None:
-        """Return the content of a box; None if the server has no such box."""
+        """Return the content of a box, or None if the server has no such box."""
         try:
             [row] = self._session.table(f"{self._database}.{self._view(box)}").collect()
         except Exception as error:
@@ -56,7 +56,7 @@ class Mailbox:
 
 
 class Stream:
-    """The end of what a program has printed, from the first byte that no client has read."""
+    """The last output of a program, from the first byte that no client has read."""
 
     def __init__(self) -> None:
         self._start = 0
@@ -68,10 +68,11 @@ class Stream:
         return self._start + len(self._data)
 
     def add(self, data: bytes) -> None:
+        """Add output, and drop the oldest bytes if there are too many."""
         self._drop(0, self._data + data)
 
     def forget(self, position: int) -> None:
-        """Drop what a client has read."""
+        """Drop the bytes before a position, which a client has read."""
         self._drop(max(0, position - self._start), self._data)
 
     def _drop(self, count: int, data: bytes) -> None:
@@ -79,17 +80,18 @@ class Stream:
         self._start, self._data = self._start + min(count, len(data)), data[count:]
 
     def description(self) -> dict[str, Any]:
+        """Return the kept bytes, in base64, and the position of the first one."""
         return {"start": self._start, "data": base64.b64encode(self._data).decode()}
 
 
 class Reader:
-    """One stream of a program, as a client reads it."""
+    """A client's position in one output stream of a program."""
 
     def __init__(self) -> None:
         self.position = 0
 
     def take_new(self, description: Mapping[str, Any]) -> tuple[bytes, int]:
-        """Return what has not been read yet, and the number of bytes before it that were dropped."""
+        """Return the bytes that were not read yet, and the number of bytes before them that were dropped."""
         start, data = int(description["start"]), base64.b64decode(description["data"])
         dropped = max(0, start - self.position)
         fresh = data[max(0, self.position - start) :]

@@ -1,9 +1,9 @@
 """A program that runs in a task of a Spark Connect server, as the driver of its jobs.
 
-Spark's Python process only waits. It starts a process that watches (`python -m penstock.spark.hosts.driver_task`), and
-that process starts the program in a third. The process that watches says in boxes (`driver_mailbox.py`) what the
-program prints and how it ends. A server cancels an operation that no client listens to. While no client gives a sign of
-life, the process that watches listens to its own operation.
+Spark's Python process only waits. It starts a watching process (`python -m penstock.spark.hosts.driver_task`), which
+starts the program in a third process. The watching process writes the program's output and its end into boxes
+(`driver_mailbox.py`). A server cancels an operation that no client listens to. While no client gives a sign of life,
+the watching process listens to its own operation.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from penstock.spark.sessions.connect_session import (
 from penstock.spark.slots.worker import LONGEST_REASON, die_with_parent
 
 TICK_SECONDS = 1.0
-"""How often a driver and its clients look into their boxes."""
+"""Time, in seconds, between two looks of a driver or a client into its boxes."""
 BEAT_SECONDS = 2.0
-"""Longest time between two signs of life of a driver or a client."""
+"""Longest time, in seconds, between two signs of life of a driver or a client."""
 SILENT_SECONDS = 6.0
-"""Time without a sign of life after which a client counts as gone."""
+"""Time, in seconds, without a sign of life after which a client counts as gone."""
 LISTEN_SECONDS = 30.0
-"""How often a driver without a client listens to its operation. The server logs each time that answers are gone."""
+"""Time, in seconds, after which a driver without a client listens again. Each time, the server logs lost answers."""
 LEAVE_SECONDS = 4.0
-"""Time that the program gets to suspend its jobs when its task ends."""
+"""Time, in seconds, in which the program may suspend its jobs when its task ends."""
 LOST = 70
-"""Exit code of the process that watches if the program's process was killed: Spark is to try the task again."""
+"""Exit code of the watching process if the program's process was killed, so that Spark runs the task again."""
 PROGRAM = "--program"
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 SERVER_SECONDS = 30.0
-"""Longest time that the server gets to answer."""
+"""Longest time, in seconds, in which the server must answer."""
 _NOT_CONTINUED = (
     "the process of the driver was lost, and the program was not started again, because it would begin its job anew. "
     "To let it continue, set execution.checkpointing.dir, pipeline.job-id and execution.recover=latest"
@@ -62,28 +62,28 @@ log = logging.getLogger("penstock.job")
 
 @dataclass(frozen=True)
 class DriverSpec:
-    """A program, and how its driver reaches the server."""
+    """A program, and the URL and token with which its driver reaches the server."""
 
     key: str
     seconds: float
-    """How long the server may take to answer."""
+    """Time, in seconds, in which the server must answer."""
     file: str
     program: str
-    """The content of the file, in base64."""
+    """Content of the file, in base64."""
     arguments: list[str]
-    """Those of `penstock run` in front of the file."""
+    """Arguments of `penstock run` before the file."""
     program_arguments: list[str]
     options: dict[str, str]
     continues: bool
-    """Whether the program continues its job when it is started again."""
+    """Whether the program continues its job after a restart."""
     url: str = ""
-    """That of the server, from inside the cluster."""
+    """URL of the server inside the cluster."""
     token: str | None = None
 
 
 @dataclass(frozen=True)
 class Try:
-    """The task of a driver, of which Spark may start several, one after the other."""
+    """A task of a driver. Spark may start several, one after the other."""
 
     task: int
     number: int
@@ -93,9 +93,9 @@ class Try:
 
 
 def host_driver(spec: DriverSpec) -> tuple[int, str]:
-    """Be the task of a driver: run the program in other processes; return its exit code, and why it did not start.
+    """Run the program in other processes, and return its exit code and the reason of a failed start.
 
-    Raises if the program's process was killed, so that Spark starts another task.
+    Raise RuntimeError if the program's process was killed, so that Spark starts another task.
     """
     order = json.dumps({"spec": asdict(spec), "try": asdict(_this_try())})
     command = [sys.executable, "-m", "penstock.spark.hosts.driver_task"]
@@ -119,7 +119,7 @@ def _this_try() -> Try:
 
 
 class Watch:
-    """Runs a program, and tells clients of it."""
+    """Runs a program, and reports its output and its end to clients."""
 
     def __init__(self, spec: DriverSpec, this: Try) -> None:
         self._spec = spec
@@ -141,11 +141,11 @@ class Watch:
         self._leaving = threading.Event()
 
     def run(self) -> int:
-        """Run the program from its start to its end; return the exit code."""
+        """Run the program from its start to its end, and return the exit code of this process."""
         if self._is_displaced():
             return LOST
         if self._this.number > 0:
-            self._listen()  # the client may be gone, and nobody has listened since the earlier task was lost
+            self._listen()  # the client may be gone, and no process has listened since the earlier task was lost
             if not self._spec.continues:
                 print(_NOT_CONTINUED, flush=True)
                 return self._end(1)
@@ -191,7 +191,7 @@ class Watch:
         return reader
 
     def _read(self, name: str, pipe: IO[bytes]) -> None:
-        """Keep what the program prints for a client; it also goes into the executor's log."""
+        """Keep the program's output for a client, and write it to the executor's log."""
         while data := os.read(pipe.fileno(), 1 << 16):
             with self._lock:
                 self._streams[name].add(data)
@@ -199,7 +199,7 @@ class Watch:
             sys.stderr.flush()
 
     def _leave(self) -> None:
-        """Let the program suspend its jobs, because the task ends."""
+        """Make the program suspend its jobs, and end this process, because the task ends."""
         self._leaving.set()
         if self._process is not None:
             self._process.terminate()
@@ -211,14 +211,14 @@ class Watch:
 
     # --- clients ---
     def _await_end(self, process: subprocess.Popen[bytes]) -> int:
-        """Wait for the program, and do what is due meanwhile."""
+        """Wait for the program, and serve clients meanwhile. Return the program's exit code."""
         while True:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(TICK_SECONDS)
             try:
                 self._tick()
             except Exception as error:
-                # The program has a session of its own, and notices by itself whether its slots are lost.
+                # The program has its own session, and notices by itself if its slots are lost.
                 log.warning("the driver cannot tell its clients of the program: %s", str(error)[:300])
                 time.sleep(BEAT_SECONDS)
 
@@ -235,7 +235,7 @@ class Watch:
         self._tell("running")
 
     def _hear(self) -> None:
-        """Learn what a client has read."""
+        """Read a client's sign of life, and forget the output that the client has read."""
         heard = self._mailbox.read(CLIENT) or {}
         if heard != self._client:
             self._client, self._heard_at = heard, time.monotonic()
@@ -247,7 +247,7 @@ class Watch:
                     stream.forget(int(heard[name]))
 
     def _pass_signal_on(self) -> None:
-        """Give the program the signal that a client wants it to get."""
+        """Send the program the signal that a client has requested."""
         wanted = (self._mailbox.read(SIGNAL) or {}).get("signal")
         if wanted is not None:
             self._mailbox.write(SIGNAL, {})
@@ -255,7 +255,7 @@ class Watch:
             self._process.send_signal(signal.Signals[wanted])
 
     def _tell(self, state: str, code: int | None = None) -> None:
-        """Write the status if it has changed, and as a sign of life."""
+        """Write the status if it has changed or a sign of life is due."""
         with self._lock:
             said = {name: stream.description() for name, stream in self._streams.items()}
             news = (state, *(stream.end for stream in self._streams.values()))
@@ -268,7 +268,7 @@ class Watch:
         self._mailbox.write(STATUS, {**this, "state": state, "code": code, **said})
 
     def _end(self, code: int) -> int:
-        """Leave the exit code and the rest of the output to clients."""
+        """Write the exit code and the rest of the output for clients, and return the code."""
         try:
             self._tell("ended", code)
         except Exception as error:
@@ -277,17 +277,19 @@ class Watch:
 
     # --- the operation ---
     def _is_due(self, now: float) -> bool:
-        """Tell whether nobody has listened to the operation for too long."""
+        """Return True if no client has listened to the operation for too long."""
         return now - self._client_at > SILENT_SECONDS and now - self._listened_at > LISTEN_SECONDS
 
     def _is_displaced(self) -> bool:
-        """Tell whether Spark has started a later task: it takes this one for lost."""
+        """Return True if Spark has started a later task, because it takes this one for lost."""
         task = (self._mailbox.read(STATUS) or {}).get("task")
         return task is not None and int(task) > self._this.task
 
     def _listen(self) -> None:
-        """Be a client of this task's own operation for a moment, so that the server neither abandons it nor lets its
-        session expire."""
+        """Listen to this task's own operation for a moment.
+
+        Otherwise the server would abandon the operation and let its session expire.
+        """
         from pyspark.sql.connect.proto.base_pb2 import ReattachExecuteRequest
 
         self._listened_at = time.monotonic()
@@ -295,21 +297,21 @@ class Watch:
             return
         request = ReattachExecuteRequest(session_id=self._this.session, operation_id=self._this.operation)
         request.user_context.user_id = self._this.user
-        # What it answers does not matter, not even that earlier answers are gone: the server has noted the request.
+        # The answer does not matter, not even that earlier answers are gone: the server has noted the request.
         with suppress(Exception):
             for _ in self._stub.ReattachExecute(request, metadata=self._builder.metadata(), timeout=TICK_SECONDS):
                 pass
 
 
 def _stub(channel: Any) -> Any:
-    """Return the server's operations. PySpark has no call to attach to an operation that another client has started."""
+    """Return a gRPC stub of the server. PySpark has no call to attach to an operation of another client."""
     from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
     return SparkConnectServiceStub(channel)
 
 
 def _become_program(arguments: list[str]) -> None:
-    """Be the `penstock` command in a process that ends with the one that watches it."""
+    """Run the `penstock` command in this process, which ends with the watching one."""
     die_with_parent(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -318,6 +320,7 @@ def _become_program(arguments: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the watching process, or with `--program` the program's process, and return the exit code."""
     if arguments and arguments[0] == PROGRAM:
         _become_program(arguments[1:])
         return 0
