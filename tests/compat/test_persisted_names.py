@@ -133,6 +133,7 @@ SAME_JOB = {
     "Slot.run_stage",
     "Spoke._exchange",
     "StageTask._read_assignments",
+    "adopt_classes",
     "unpack_parcels",
     "unpack_values",
     "StageTask._run",
