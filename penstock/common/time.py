@@ -188,7 +188,7 @@ def to_millis(value: LengthOfTime) -> int:
 
 
 def _to_int(method: str, argument: str, value: Any) -> int:
-    """A whole number as an int, such as one of NumPy's; a refusal of everything else."""
+    """Return a whole number, such as one of NumPy's, as an int. Raise InvalidArgument for any other value."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise invalid_argument(method, argument, value, "a whole number")
     return operator.index(value)

@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 @runtime_checkable
 class DeltaFunction(Protocol):
-    """Computes how far an element is from another, as an object."""
+    """An object that computes the distance of two elements."""
 
     def get_delta(self, old: Any, new: Any) -> float: ...
 
 
 Delta: TypeAlias = Callable[[Any, Any], float] | DeltaFunction
-"""How far an element is from another."""
+"""A function of an old and a new element, or a DeltaFunction. It computes their distance."""
 
 
 class Window(ABC):
