@@ -1,4 +1,4 @@
-"""SQL: from a text over statements to plans whose names and types are known."""
+"""SQL: from a text to statements, and from queries to plans with resolved names and types."""
 
 from penstock.table.sql.bind.binder import Binder
 from penstock.table.sql.bind.binder_session import Functions, Session

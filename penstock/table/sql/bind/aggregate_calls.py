@@ -33,7 +33,7 @@ _ORDERED_SETS = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
 
 
 def bind_aggregate(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
-    """A stand-in for the value of the function, which a node below computes."""
+    """Return a placeholder for the value of the function. A node below computes the value."""
     if node.over is None and name in _WITHOUT_FRAME:
         raise invalid(node.at, f"{name} needs an OVER clause")
     if node.over is None:
@@ -50,7 +50,7 @@ def bind_aggregate(binder: ExpressionBinder, node: Invoke, name: str, own: Any) 
 
 
 def _spread(node: Invoke, name: str, kind: DataType) -> Node:
-    """Variance over a window of whole numbers: of sums, of which each has the type of the argument."""
+    """Return variance or deviation over a window of whole numbers, from sums of the argument's type."""
     at, (value,) = node.at, node.args
 
     def sum_of(*factors: Node) -> Node:
@@ -97,7 +97,7 @@ def _type(binder: ExpressionBinder, node: Invoke, name: str, own: Any, args: tup
 
 
 def _split(name: str, args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], tuple[Any, ...]]:
-    """Columns apart from constants, of which the first argument is one only if there is nothing but constants."""
+    """Split arguments into columns and constants. The first argument is a constant only if all arguments are."""
     if name == "COUNT":
         constant = all(isinstance(arg, Literal) and arg.value is not None for arg in args)
         return (() if constant else args), ()
@@ -112,16 +112,20 @@ def _is_fixed(arg: Rex) -> bool:
 
 # --- orders and windows ---
 def sort_keys(binder: ExpressionBinder, order: tuple[Ordering, ...]) -> tuple[Keyed, ...]:
+    """Return the sort keys of an ORDER BY."""
     return tuple(one_keyed(binder.bind(one.value), one) for one in order)
 
 
 def one_keyed(value: Rex, one: Ordering) -> Keyed:
-    """NULL is the smallest value, so that it comes first unless the order is descending."""
+    """Return a sort key. NULL is the smallest value, so it comes first unless the order is descending."""
     return Keyed(value, one.descending, not one.descending if one.nulls_first is None else one.nulls_first)
 
 
 def window_of(binder: ExpressionBinder, node: Invoke) -> Window:
-    """The window of OVER, with what it takes from a named one: also the frame, as in Flink."""
+    """Return the window of OVER, merged with the named window on which it is based.
+
+    The frame is inherited, as in Flink.
+    """
     over = node.over
     if isinstance(over, str):
         return _window_by_name(binder, over, node)
@@ -151,7 +155,7 @@ def _span(binder: ExpressionBinder, node: Invoke, call: Aggregated) -> Rex:
 
 
 def _check_range(binder: ExpressionBinder, window: Window, order: tuple[Keyed, ...]) -> None:
-    """RANGE with a distance needs one column to measure it in: numbers for a number, moments for an interval."""
+    """Check that RANGE with a distance has one order column: a number for numbers, a moment for intervals."""
     if len(order) != 1:
         raise invalid(window.at, "RANGE clause cannot be used with compound ORDER BY clause")
     bounds = [bound.offset for bound in (window.start, window.end) if bound is not None and bound.offset is not None]

@@ -47,7 +47,7 @@ _PROPERTIES = {"START": "start", "END": "end", "ROWTIME": "rowtime", "PROCTIME":
 AUXILIARIES = {
     f"{kind}_{name}": (kind, value) for kind in ("TUMBLE", "HOP", "SESSION") for name, value in _PROPERTIES.items()
 }
-"""TUMBLE_START and its kin, with the kind of window and the property."""
+"""Functions such as TUMBLE_START, with the kind of window and the property."""
 _ONLY_MATCH = {"MATCH_ROWTIME", "MATCH_PROCTIME", "CLASSIFIER", "MATCH_NUMBER", "PREV", "NEXT", "FIRST", "LAST"}
 
 
@@ -55,34 +55,37 @@ _ONLY_MATCH = {"MATCH_ROWTIME", "MATCH_PROCTIME", "CLASSIFIER", "MATCH_NUMBER", 
 class ExpressionBinder:
     """Binds expressions over a scope.
 
-    `aggregates` says why aggregate functions are not allowed here, and is None where they are.
+    `aggregates` is None where aggregate functions are allowed. Otherwise it says in an error where they stand.
     """
 
     session: Session
     functions: Functions
     scope: Scope
     query: Callable[[Query, Scope], Relation]
-    """Binds a query inside of the scope."""
+    """A function that binds a query inside of the scope."""
     aggregates: str | None = "here"
     spans: str | None = None
-    """The same for functions over windows, which need to be allowed aggregates too."""
+    """The same for functions over windows, which are allowed only where aggregates are."""
     total: bool = False
-    """Whether there are no keys, so that an aggregate may see no row at all."""
+    """True if there are no keys, so that an aggregate may see no row at all."""
     windows: dict[str, Window] = field(default_factory=dict)
     aliases: dict[str, Rex] = field(default_factory=dict)
-    """Names of the select list, which ORDER BY sees before those of the scope."""
+    """Names of the select list. ORDER BY finds them before the names of the scope."""
     places: dict[int, tuple[Rex, Position]] = field(default_factory=dict)
-    """Where columns were named, by the identity of their rex."""
+    """The positions of columns in the text, by the identity of their rex."""
 
     def bind(self, node: Node) -> Rex:
+        """Return the typed form of an expression."""
         rex: Rex = getattr(self, _BINDERS[type(node)])(node)
         self.places.setdefault(id(rex), (rex, node.at))
         return rex
 
     def all(self, nodes: Sequence[Node]) -> tuple[Rex, ...]:
+        """Return the typed forms of expressions."""
         return tuple(self.bind(node) for node in nodes)
 
     def condition(self, node: Node, clause: str) -> Rex:
+        """Return a typed condition. Refuse other types in the name of the clause."""
         rex = self.bind(node)
         if isinstance(rex.type, NullType):
             return self.functions.cast(rex, BooleanType())
@@ -91,10 +94,11 @@ class ExpressionBinder:
         return rex
 
     def without_aggregates(self, why: str) -> ExpressionBinder:
+        """Return a binder that refuses aggregates."""
         return replace(self, aggregates=why)
 
     def resolve(self, at: Position, name: str, args: Sequence[Rex]) -> Rex:
-        """A built-in function."""
+        """Return the call of a built-in function. An error gets the position."""
         return with_place(at, lambda: self.functions.resolve(name, args))
 
     # --- leaves ---
@@ -104,6 +108,7 @@ class ExpressionBinder:
         return self.column(node)
 
     def column(self, node: Name) -> Rex:
+        """Return the column with a name."""
         return self.scope.resolve(node)
 
     def _constant(self, node: Constant) -> Rex:
@@ -156,7 +161,7 @@ class ExpressionBinder:
             raise
 
     def _plain(self, node: Invoke) -> None:
-        """Refuses what belongs to aggregates and to table functions."""
+        """Refuse syntax of aggregates and of table functions."""
         if node.names:
             raise invalid(node.at, f"{node.name.upper()} takes no named arguments; window functions in FROM do")
         if node.distinct or node.star or node.filter or node.order:
@@ -176,6 +181,7 @@ class ExpressionBinder:
         return user_call(self.functions, node, own, self.all(node.args), own.result_type)
 
     def aggregate(self, node: Invoke, name: str, own: Any) -> Rex:
+        """Return a placeholder for the value of an aggregate function."""
         why = self.aggregates or (self.spans if node.over is not None else None)
         if why is not None:
             raise invalid(node.at, f"{'Windowed a' if node.over else 'A'}ggregate expression {name} is illegal {why}")
@@ -201,7 +207,7 @@ class ExpressionBinder:
         return WindowProperty(aim, kind, name, tuple(args))
 
     def _comparison(self, node: Invoke) -> Rex:
-        """Rows are compared field by field."""
+        """Compare rows field by field, and other values as they are."""
         rows = [arg.args for arg in node.args if isinstance(arg, Invoke) and arg.name == "ROW"]
         if len(rows) != 2 or node.name not in {"=", "<>"}:
             return self._call_built_in(node, node.name)
@@ -222,7 +228,7 @@ class ExpressionBinder:
         return whole
 
     def _chain(self, node: Invoke) -> Rex:
-        """AND and OR of many conditions: halved again and again, so that a long list does not become a deep tree."""
+        """Bind AND and OR of many conditions as a balanced tree, so that a long list does not become a deep tree."""
         parts: list[Node] = []
         rest: Node = node
         while isinstance(rest, Invoke) and rest.name == node.name:
@@ -272,7 +278,7 @@ def _all_of(binder: ExpressionBinder, at: Position, nodes: Sequence[Node]) -> Re
 
 
 def user_call(functions: Functions, node: Invoke, own: Any, args: Sequence[Rex], result: DataType) -> Call:
-    """A call of a user's function, with its arguments cast to the types that it declares."""
+    """Return a call of a user's function, with its arguments cast to the declared types."""
     wanted = own.input_types or [arg.type for arg in args]
     if len(wanted) != len(args):
         raise invalid(node.at, f"{node.name} takes {len(wanted)} arguments, not {len(args)}")
@@ -287,6 +293,7 @@ def _fit(functions: Functions, node: Invoke, arg: Rex, aim: DataType) -> Rex:
 
 
 def refuse_table_function(binder: ExpressionBinder, node: Invoke) -> Rex:
+    """Refuse a table function in an expression."""
     raise unsupported(node.at, f"{node.name.upper()} is a table function and can stand in FROM only")
 
 
@@ -302,7 +309,7 @@ _BINDERS: dict[type[Node], str] = {
     TableArg: "_refuse_misplaced",
     Descriptor: "_refuse_misplaced",
 }
-"""The methods for the kinds of nodes."""
+"""The name of the method for each kind of node."""
 _SPECIAL_CALLS: dict[str, Callable[[ExpressionBinder, Invoke], Rex]] = {
     "GROUPING": ExpressionBinder._grouping,
     "GROUPING_ID": ExpressionBinder._grouping,

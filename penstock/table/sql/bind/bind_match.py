@@ -1,10 +1,10 @@
 """MATCH_RECOGNIZE: the pattern of a query as a MatchSpec.
 
-In DEFINE and MEASURES a row is seen through calls whose first argument is a word, the pattern variable, or "*" for any:
+In DEFINE and MEASURES, rows are accessed by calls whose first argument is a word: the pattern variable, or "*" for any.
 LAST(variable, expression, n) and FIRST(variable, expression, n) are the value of the expression, over the columns of
-the input, for the n-th row from the end or start among those of the variable, and NULL if there is none. A plain
-`A.price` is LAST("A", price, 0). In DEFINE the row that is looked at counts as one of the variable that is defined.
-MATCH_AGG(function, variable, ALL, arguments...) is an aggregate over all the rows of a variable.
+the input, for the n-th row of the variable from the end or the start, or NULL if there is none. A plain `A.price` is
+LAST("A", price, 0). In DEFINE, the current row counts as a row of the variable that is defined. MATCH_AGG(function,
+variable, ALL, arguments...) is an aggregate over all rows of a variable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANY = "*"
 
 
 def match_relation(queries: QueryBinder, node: Matched, relation: Relation, scope: Scope) -> Relation:
-    """The relation of matches: the columns of PARTITION BY, then the measures."""
+    """Return the relation of matches: the columns of PARTITION BY, then the measures."""
     if node.all_rows:
         raise unsupported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
     if not node.measures:
@@ -110,14 +110,14 @@ def _rows_binder(plain: ExpressionBinder, relation: Relation, variables: set[str
 
 @dataclass
 class _RowsBinder(ExpressionBinder):
-    """Sees columns through the variables of a pattern."""
+    """Binds columns that belong to the variables of a pattern."""
 
     variables: set[str] | None = None
     time: Column | None = None
     measuring: bool = False
-    """Whether this is about MEASURES, and not about DEFINE."""
+    """True for MEASURES, and False for DEFINE."""
     inside: list[str] | None = None
-    """The variables named so far, while the expression inside of a function over rows is bound."""
+    """The variables named so far, while the argument of a function over rows is bound."""
 
     def column(self, node: Name) -> Rex:
         variable, rex = self._of_variable(node)
@@ -159,7 +159,7 @@ class _RowsBinder(ExpressionBinder):
         return _row(name, variable, rex, offset)
 
     def _over_rows(self, node: Invoke, args: tuple[Node, ...]) -> tuple[str, tuple[Rex, ...]]:
-        """Arguments over the columns of the input, which must be rows of one variable."""
+        """Bind arguments over the columns of the input. Refuse arguments of several variables."""
         inner = replace(self, inside=[])
         stars = [arg for arg in args if isinstance(arg, Star)]
         if stars:

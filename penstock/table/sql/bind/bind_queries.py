@@ -1,4 +1,4 @@
-"""Queries become plans: WITH, set operations, VALUES, ORDER BY; SELECT itself is in select.py."""
+"""Queries become plans: WITH, set operations, VALUES, ORDER BY. The module select.py binds SELECT itself."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from penstock.table.sql.subqueries.quantified import cast_columns
 from penstock.table.types.data_types import DataType, IntegralType, IntType
 
 ONE_ROW = Values((Column("ZERO", IntType(False)),), ((0,),))
-"""What a SELECT without FROM reads."""
+"""The input of a SELECT without FROM."""
 
 
 class QueryBinder:
-    """Binds queries. `tables` are the common table expressions in sight."""
+    """Binds queries. `tables` are the common table expressions in scope."""
 
     def __init__(self, session: Session, functions: Functions, tables: Mapping[str, Relation] | None = None) -> None:
         self.session, self.functions = session, functions
         self.tables = dict(tables or {})
 
     def query(self, node: Query, outer: Scope | None = None) -> Relation:
+        """Return the plan of a query. `outer` is the scope of the surrounding query."""
         if isinstance(node, With):
             return self._with(node, outer)
         if isinstance(node, Ordered):
@@ -43,6 +44,7 @@ class QueryBinder:
         return selects.bind_select(self, node, outer, None)
 
     def expressions(self, scope: Scope, aggregates: str | None) -> ExpressionBinder:
+        """Return a binder of expressions over a scope."""
         return ExpressionBinder(self.session, self.functions, scope, self.query, aggregates)
 
     def _with(self, node: With, outer: Scope | None) -> Relation:
@@ -101,12 +103,13 @@ class QueryBinder:
 
 
 def _ordinal(one: Ordering, plan: Relation) -> Rex | None:
-    """ORDER BY 2: the second column."""
+    """Return the column of an ordinal such as ORDER BY 2, or None for other expressions."""
     index = ordinal(one, len(plan.columns))
     return None if index is None else plan.ref(index)
 
 
 def ordinal(one: Ordering, width: int) -> int | None:
+    """Return the index of an ordinal such as ORDER BY 2, or None for other expressions."""
     if not isinstance(one.value, Constant) or not isinstance(one.value.type, IntegralType):
         return None
     if not 1 <= one.value.value <= width:
@@ -115,7 +118,7 @@ def ordinal(one: Ordering, width: int) -> int | None:
 
 
 def rename_columns(plan: Relation, names: Sequence[str], node: Node) -> Relation:
-    """The plan with other names for its columns."""
+    """Return the plan with other names for its columns."""
     if len(names) != len(plan.columns):
         known = ", ".join(plan.names())
         raise invalid(node.at, f"{len(names)} names are given for {len(plan.columns)} columns ({known})")
@@ -128,7 +131,7 @@ def rename_columns(plan: Relation, names: Sequence[str], node: Node) -> Relation
 def combine(
     functions: Functions, parts: list[Relation], kind: str, every: bool, mismatch: Callable[[int], Exception]
 ) -> Relation:
-    """UNION, INTERSECT or EXCEPT of relations with equally many columns; the names are those of the first."""
+    """Return UNION, INTERSECT or EXCEPT of relations with equally many columns, named like those of the first."""
     aims = []
     for index in range(len(parts[0].columns)):
         aim = functions.common_type([part.columns[index].type for part in parts])
@@ -157,7 +160,7 @@ def _unite_columns(names: Sequence[str], parts: Sequence[Relation], aims: Sequen
 
 
 def sort_by(plan: Relation, keys: Sequence[Keyed], node: Ordered) -> Relation:
-    """The plan in an order; what is no column is computed before and left out behind."""
+    """Return the plan in an order. Sort expressions are computed before, and removed after the sort."""
     exprs: list[Rex] = [plan.ref(index) for index in range(len(plan.columns))]
     indices = [position(exprs, one.value) for one in keys]
     width = len(plan.columns)

@@ -1,4 +1,4 @@
-"""The binder: statements that were read become plans whose names and types are known."""
+"""The binder: parsed statements become plans with resolved names and types."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Binder:
         self.functions: Functions = functions or registry
 
     def query(self, query: str | Query | st.Query) -> Relation:
-        """The plan of a query, without queries inside of expressions."""
+        """Return the plan of a query. Queries inside of expressions have become joins."""
         bound = QueryBinder(self.session, self.functions).query(_query(query))
         return decorrelated(self.functions, bound)
 
     def expression(self, expression: str | Node | st.Expression, columns: Columns) -> Rex:
-        """An expression over columns, such as a computed column or a watermark."""
+        """Return an expression over columns, such as a computed column or a watermark."""
         if isinstance(expression, str):
             expression = parse_expression(expression)
         tree = expression.tree if isinstance(expression, st.Expression) else expression
@@ -46,7 +46,7 @@ class Binder:
         return rex
 
     def insert(self, statement: st.InsertInto, sink: Columns) -> Relation:
-        """The query of an INSERT INTO with the columns of the table that is written."""
+        """Return the query of an INSERT INTO, with the columns of the table that is written."""
         plan = self.query(statement.query)
         fixed = {name: _constant(value) for name, value in statement.partition}
         names = statement.columns or tuple(one.name for one in sink if one.name not in fixed)
@@ -55,7 +55,10 @@ class Binder:
     def fit(
         self, plan: Relation, sink: Columns, names: Sequence[str], fixed: dict[str, Literal], what: str
     ) -> Relation:
-        """The plan with exactly the columns of a sink: reordered, cast, NULL where nothing is written."""
+        """Return the plan with exactly the columns of a sink, reordered and cast.
+
+        Columns that are not written are NULL.
+        """
         known = [one.name for one in sink]
         for name in (*names, *fixed):
             if name not in known:

@@ -1,4 +1,4 @@
-"""What the binder asks of the world around a query: tables, functions, settings."""
+"""The session of a query, as the binder sees it: tables, functions and settings."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from penstock.table.types.data_types import DataType
 
 
 class Session(Protocol):
-    """The catalogs, functions and settings that a statement sees."""
+    """The catalogs, functions and settings that a statement can use."""
 
     @property
     def batch(self) -> bool: ...
 
     @property
     def has_core(self) -> bool:
-        """Whether the functions of SQL can be called by their names."""
+        """True if the functions of SQL can be called by their names."""
         ...
 
     def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
-        """The plan of a table or view, with computed columns and watermark on top; None if there is none.
+        """Return the plan of a table or view, with computed columns and watermark, or None if it does not exist.
 
-        `path` is as it was written: one to three names. `options` come from a hint and override those of the table.
+        `path` has one to three names, as written. `options` come from a hint, and override those of the table.
         """
         ...
 
     def function(self, name: str) -> Any | None:
-        """The wrapper of a user's function, by its name in any case of letters, with dots if it is qualified."""
+        """Return the wrapper of a user's function, or None. The name may have any case, and dots if it is qualified."""
         ...
 
     def get(self, name: str, default: str) -> str:
-        """A setting."""
+        """Return a setting."""
         ...
 
     def suggestions(self, kind: str) -> list[str]:
-        """Names that exist; kind is "table" or "function"."""
+        """Return names that exist. `kind` is "table" or "function"."""
         ...
 
 
 class Functions(Protocol):
-    """The registry of functions: what penstock.table.functions offers to the binder."""
+    """The registry of functions. The module penstock.table.functions implements it for the binder."""
 
     def resolve(self, name: str, args: Sequence[Rex]) -> Rex: ...
 

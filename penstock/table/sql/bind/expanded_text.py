@@ -1,4 +1,4 @@
-"""The text of a view's query with every name in full, as SHOW CREATE VIEW shows it."""
+"""The text of a view's query with every name in full, for SHOW CREATE VIEW."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from penstock.table.sql.parse.syntax import (
 
 Path = tuple[str, ...]
 Scope = tuple[tuple[str, Sequence[str]], ...]
-"""The names of what stands in FROM, with their columns."""
+"""The names of the tables in FROM, with their columns."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a session knows about names."""
+    """The names that a session can resolve."""
 
     whole: Callable[[Path], Path]
-    """The path of a table with its catalog and its database."""
+    """A function that returns the path of a table with its catalog and database."""
     columns: Callable[[Path], Sequence[str] | None]
-    """The columns of a table; None if there is no such table."""
+    """A function that returns the columns of a table, or None if it does not exist."""
     outputs: Callable[[Query], Sequence[str]]
-    """The columns of a query."""
+    """A function that returns the columns of a query."""
     function: Callable[[str], Path | None]
-    """The path of a function of the user that belongs to a database; None for all others."""
+    """A function that returns the path of a user's function in a database, or None for other functions."""
 
 
 class _Unprintable(Exception):
-    """The query has a part without a full form here."""
+    """The error for a part of the query that has no full form here."""
 
 
 def expand_query(query: Query, names: Names) -> str | None:
-    """Return the query with full names; None if it has a part that this module cannot print."""
+    """Return the query with full names, or None if this module cannot print a part of it."""
     try:
         return _query(query, names)
     except _Unprintable:
@@ -184,7 +184,7 @@ def _text(node: Node, scope: Scope, names: Names) -> str:
 
 
 def _in_full(node: Any, scope: Scope, names: Names) -> Any:
-    """The expression with the table in front of each column, and the database in front of each function."""
+    """Return an expression with the table before each column, and the database before each function."""
     match node:
         case Name():
             return _column(node, scope)

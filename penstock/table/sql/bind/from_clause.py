@@ -1,4 +1,4 @@
-"""FROM: tables, queries, functions, joins, and the names that they bring into sight."""
+"""FROM: tables, queries, functions and joins, and the names that they make visible."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ class Right:
 
 
 class FromClause:
-    """Binds the sources of a SELECT; `outer` is the scope of the query around it."""
+    """Binds the sources of a SELECT. `outer` is the scope of the surrounding query."""
 
     def __init__(self, queries: QueryBinder, outer: Scope | None, ttl: tuple[tuple[str, int], ...] = ()) -> None:
-        """`ttl` says how long the state of some tables is kept."""
+        """Create a binder. `ttl` has the time to live, in milliseconds, of the state of some tables."""
         self.queries, self.outer, self.ttl = queries, outer, dict(ttl)
         self.functions = queries.functions
 
     def bind(self, source: Source | None) -> tuple[Relation, Scope]:
+        """Return the relation and the scope of a FROM clause."""
         from penstock.table.sql.bind.bind_queries import ONE_ROW
 
         if source is None:
@@ -92,6 +93,7 @@ class FromClause:
         return match_relation(self.queries, source, below, scope.inside(self.outer))
 
     def table(self, source: TableName) -> Relation:
+        """Return the plan of a table, a view or a common table expression."""
         if len(source.path) == 1 and source.path[0] in self.queries.tables:
             return self.queries.tables[source.path[0]]
         session = self.queries.session
@@ -153,7 +155,7 @@ class FromClause:
         return None if isinstance(condition, Literal) and condition.value is True else condition
 
     def _common(self, node: Joined, left: Scope, right: Scope) -> tuple[str, ...]:
-        """The names of USING, or those that both sides of a NATURAL join have."""
+        """Return the names of USING, or the common names of a NATURAL join."""
         names = [one.name for one in right.columns if not one.merged]
         if node.natural:
             return tuple(one.name for one in left.columns if one.name in names and not one.merged)
@@ -177,7 +179,7 @@ class FromClause:
         return whole
 
     def _merge(self, node: Joined, scope: Scope, names: Sequence[str]) -> Scope:
-        """One column for the two of each name, in front of the others."""
+        """Replace the two columns of each name by one column, in front of the others."""
         merged: list[Visible] = []
         for name in names:
             pair = [one.value for one in scope.columns if one.name == name and not one.merged]
@@ -212,7 +214,7 @@ class FromClause:
 
     # --- table functions and UNNEST ---
     def _alone(self, right: Right, node: Source) -> tuple[Relation, Scope]:
-        """Without anything on the left there is one row."""
+        """Bind a source that has no left side. A function gets one row as its left side."""
         from penstock.table.sql.bind.bind_queries import ONE_ROW
 
         if isinstance(right.source, Derived):
@@ -242,11 +244,11 @@ class FromClause:
         return plan, scope.beside(other, width).with_types(plan.columns)
 
     def _own_function(self, source: FunctionTable) -> Any | None:
-        """The function of the user that is called; None if it is none."""
+        """Return the user's function of a call, or None for other functions."""
         return self.queries.session.function(".".join((*source.call.path, source.call.name)))
 
     def _versions(self, node: Joined, left: Relation, scope: Scope, right: Right, own: Any) -> tuple[Relation, Scope]:
-        """A temporal table function: a join with the versions at the time that is its argument."""
+        """Bind a temporal table function: a join with the versions at the time in its argument."""
         source = right.source
         assert isinstance(source, FunctionTable)
         call = source.call
@@ -282,7 +284,7 @@ def _split_alias(source: Source) -> Right:
 
 
 def _is_correlated(clause: FromClause, source: Source) -> bool:
-    """Whether it is a function of the rows on its left."""
+    """Return True if the source is a function of the rows on its left."""
     if isinstance(source, FunctionTable):
         own = clause._own_function(source)
         return own is not None or source.call.name.upper() not in window_functions.PARAMETERS
@@ -290,7 +292,7 @@ def _is_correlated(clause: FromClause, source: Source) -> bool:
 
 
 def columns_of_join(left: Columns, right: Columns, kind: str) -> Columns:
-    """The columns of a join: those of a side that may be missing become nullable."""
+    """Return the columns of a join. Those of a side that may be missing become nullable."""
     if kind in {"SEMI", "ANTI"}:
         return left
     return (*_pad(left, kind in {"RIGHT", "FULL"}), *_pad(right, kind in {"LEFT", "FULL"}))
@@ -301,7 +303,7 @@ def _pad(columns: Columns, missing: bool) -> Columns:
 
 
 def _elements(kind: DataType, node: Unnest) -> RowType:
-    """The row that comes for each element."""
+    """Return the row type for the elements of a collection."""
     if isinstance(kind, MapType):
         return RowType([("KEY", kind.key_type), ("VALUE", kind.value_type)], False)
     if not isinstance(kind, ArrayType | MultisetType):
@@ -314,7 +316,7 @@ def _elements(kind: DataType, node: Unnest) -> RowType:
 
 
 def _row_of(own: Any) -> RowType:
-    """What a user's table function emits."""
+    """Return the row type of a user's table function."""
     types = list(own.result_types)
     if len(types) == 1 and isinstance(types[0], RowType):
         return types[0].not_null()

@@ -20,22 +20,24 @@ from penstock.table.types.data_types import BigIntType, LocalZonedTimestampType,
 
 Lift = Callable[[Rex], Rex]
 _GROUP_WINDOWS = {"TUMBLE": 2, "HOP": 3, "SESSION": 2}
-"""The older window functions of GROUP BY, with how many arguments they take."""
+"""The older window functions of GROUP BY, with the number of their arguments."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A group window: the time column and sizes in milliseconds."""
+    """A group window: the time column, and sizes in milliseconds."""
 
     kind: str
     args: tuple[Rex, ...]
-    """The time attribute and the intervals, to find functions that speak of the same window."""
+    """The time attribute and the intervals. They identify functions of the same window."""
     size: int
     slide: int
 
 
 @dataclass
 class Groups:
+    """The keys, grouping sets and window of a GROUP BY."""
+
     keys: list[Rex]
     sets: list[tuple[int, ...]]
     """The keys of every grouping set."""
@@ -44,6 +46,7 @@ class Groups:
 
 # --- what GROUP BY says ---
 def group_keys(binder: ExpressionBinder, groups: Sequence[Group] | None) -> Groups | None:
+    """Return the keys of a GROUP BY clause, or None without one."""
     if groups is None:
         return None
     made = _Keys(binder)
@@ -104,7 +107,7 @@ def bind_groups(
     aggregates: Sequence[Aggregated],
     properties: Sequence[WindowProperty],
 ) -> tuple[Relation, Lift]:
-    """The aggregate, and how expressions over the rows before it read over its result."""
+    """Return the aggregate, and a function that rewrites expressions over its input to expressions over it."""
     expands = groups.sets != [tuple(range(len(groups.keys)))]
     exprs = list(groups.keys)
     base = len(exprs) if expands else 0
@@ -125,7 +128,7 @@ def bind_groups(
 
 
 def _prepare(call: Aggregated, exprs: list[Rex], base: int) -> AggregateCall:
-    """The call over columns. With grouping sets the keys are not among them, as they become NULL."""
+    """Return the call over columns. With grouping sets, arguments are columns apart from keys, which become NULL."""
 
     def column(rex: Rex) -> int:
         rest = exprs[base:]
@@ -142,7 +145,7 @@ def _prepare(call: Aggregated, exprs: list[Rex], base: int) -> AggregateCall:
 
 
 def _below(relation: Relation, exprs: Sequence[Rex], keys: int) -> Relation:
-    """The rows with keys and arguments as columns. Without any they pass as they are: a batch needs a column."""
+    """Return the rows with keys and arguments as columns. Without any they remain unchanged: a batch needs a column."""
     if not exprs:
         return relation
     names = [_column_name(rex, relation, f"$k{n}" if n < keys else f"$f{n}") for n, rex in enumerate(exprs)]
@@ -162,7 +165,7 @@ def _name_calls(calls: Sequence[AggregateCall], names: Sequence[str]) -> tuple[A
 
 
 def _expand(below: Relation, groups: Groups) -> Relation:
-    """Keys become nullable; the last column is the id of the set."""
+    """Add the rows of grouping sets. Keys become nullable, and the last column is the id of the set."""
     count = len(groups.keys)
     always = set.intersection(*(set(one) for one in groups.sets))
     columns = tuple(
@@ -217,7 +220,7 @@ class _Lifting:
     binder: ExpressionBinder
     groups: Groups
     refs: dict[Rex, Rex]
-    """What every key and aggregate is in the result."""
+    """The expression over the result for every key and aggregate."""
     set_id: Rex | None
 
     def lift(self, rex: Rex) -> Rex:
@@ -239,7 +242,7 @@ class _Lifting:
         return None
 
     def _outer(self, ref: InputRef) -> Rex:
-        """A column that a query inside reads must be a key."""
+        """Return the expression for a column that a subquery reads. The column must be a key."""
         return self.lift(ref)
 
     def _place(self, rex: Rex) -> Position:
@@ -260,7 +263,7 @@ class _Lifting:
         return replace(rex, call=lifted, partition=tuple(map(self.lift, rex.partition)), order=keys)
 
     def _grouping(self, rex: Grouping) -> Rex:
-        """The bits of the keys, the first one highest; all 0 without grouping sets."""
+        """Return the bits of the keys, the first one highest. All bits are 0 without grouping sets."""
         total: Rex = Literal(BigIntType(False), 0)
         for key in rex.keys:
             if key not in self.groups.keys:

@@ -1,4 +1,4 @@
-"""Names of columns: Flink's rules for expressions without a name and for names that occur twice."""
+"""Names of columns: Flink's rules for expressions without a name and for repeated names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNBRACKETED = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME"
 
 
 def item_name(item: Item, ordinal: int) -> str:
-    """The alias, or the name of the column, or EXPR$n."""
+    """Return the alias, or the name of the column, or EXPR$n."""
     if item.alias is not None:
         return item.alias
     if isinstance(item.value, Name):
@@ -24,7 +24,7 @@ def item_name(item: Item, ordinal: int) -> str:
 
 
 def uniquely(names: Sequence[str]) -> list[str]:
-    """Names that occurred before get a number.
+    """Append a number to names that occurred before.
 
     >>> uniquely(["a", "a", "b", "a"])
     ['a', 'a0', 'b', 'a1']
@@ -39,7 +39,7 @@ def uniquely(names: Sequence[str]) -> list[str]:
 
 
 def column_of(name: str, rex: Rex, columns: Columns) -> Column:
-    """The column that an expression makes; one that is only passed on stays a time attribute."""
+    """Return the column of an expression. A time attribute that is passed unchanged remains one."""
     if isinstance(rex, InputRef):
         return Column(name, rex.type, columns[rex.index].time)
     proctime = isinstance(rex, Call) and rex.function == "PROCTIME" and not rex.args
@@ -47,18 +47,18 @@ def column_of(name: str, rex: Rex, columns: Columns) -> Column:
 
 
 def projection(plan: Relation, exprs: Sequence[Rex], names: Sequence[str]) -> Relation:
-    """A projection with names that occur once."""
+    """Return a projection whose names occur once."""
     made = zip(uniquely(names), exprs, strict=True)
     return Project(tuple(column_of(name, rex, plan.columns) for name, rex in made), plan, tuple(exprs))
 
 
 def position(exprs: list[Rex], rex: Rex) -> int:
-    """Where an expression stands in a list, to which it is added if it is missing."""
+    """Return the index of an expression in a list. Append the expression if it is missing."""
     if rex not in exprs:
         exprs.append(rex)
     return exprs.index(rex)
 
 
 def cut(plan: Relation, width: int) -> Relation:
-    """The first columns alone."""
+    """Return a projection to the first columns."""
     return Project(plan.columns[:width], plan, tuple(plan.ref(index) for index in range(width)))

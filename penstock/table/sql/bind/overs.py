@@ -11,7 +11,7 @@ from penstock.table.sql.bind.placeholders import Aggregated, Keyed, Spanned
 
 
 def bind_spans(relation: Relation, spans: Sequence[Spanned]) -> tuple[Relation, Callable[[Rex], Rex]]:
-    """The relation with a column for each function over a window, and how expressions read over it."""
+    """Return the relation with a column for each OVER function, and a function that makes expressions use them."""
     width = len(relation.columns)
     exprs: list[Rex] = [relation.ref(index) for index in range(width)]
     windows: dict[tuple[object, ...], list[Spanned]] = {}

@@ -1,4 +1,4 @@
-"""Stand-ins inside expressions for what is computed by a node of its own; they are gone when a query is bound."""
+"""Placeholders in expressions for values that separate nodes compute. A bound query has none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table.logical.rex import Frame, Rex
 
 @dataclass(frozen=True)
 class Keyed:
-    """An expression that rows are ordered by."""
+    """An expression of a sort order."""
 
     value: Rex
     descending: bool = False
@@ -44,14 +44,14 @@ class Spanned(Rex):
 
 @dataclass(frozen=True)
 class Grouping(Rex):
-    """GROUPING and GROUPING_ID: which of these keys are not in the grouping set."""
+    """GROUPING and GROUPING_ID: the keys that are not in the grouping set, as bits."""
 
     keys: tuple[Rex, ...]
 
 
 @dataclass(frozen=True)
 class WindowProperty(Rex):
-    """TUMBLE_START and its kin: start, end, rowtime or proctime of a group window."""
+    """The start, end, rowtime or proctime of a group window, such as TUMBLE_START."""
 
     kind: str
     property: str
@@ -59,7 +59,7 @@ class WindowProperty(Rex):
 
 
 def everything(rex: Rex) -> Iterator[Rex]:
-    """An expression and all inside of it, the arguments of stand-ins too."""
+    """Yield an expression and all its parts, including the arguments of placeholders."""
     yield rex
     for part in _inside(rex):
         yield from everything(part)

@@ -14,38 +14,40 @@ from penstock.table.types.data_types import IntType, RowType
 
 @dataclass(frozen=True)
 class Visible:
-    """A column under the names by which a query can call it."""
+    """A column under the names by which a query can refer to it."""
 
     name: str
     table: tuple[str, ...]
-    """The alias, or the path of the table; empty if it has no name."""
+    """The alias, or the path of the table. Empty if it has no name."""
     value: Rex
     merged: bool = False
-    """Whether a column of USING stands for it: only with its table's name it is still found."""
+    """True if a column of USING replaces it. Then it is found only with the name of its table."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns of a FROM clause; `outer` is the scope of the query around it."""
+    """The columns of a FROM clause. `outer` is the scope of the surrounding query."""
 
     columns: tuple[Visible, ...] = ()
     outer: Scope | None = field(default=None, repr=False)
 
     @classmethod
     def over(cls, columns: Columns, table: tuple[str, ...] = (), outer: Scope | None = None) -> Scope:
+        """Return the scope of a relation's columns."""
         visible = (Visible(one.name, table, InputRef(one.type, index)) for index, one in enumerate(columns))
         return cls(tuple(visible), outer)
 
     def beside(self, right: Scope, width: int) -> Scope:
-        """Both scopes at once, of which the left one has `width` columns."""
+        """Return both scopes as one. The left one has `width` columns."""
         moved = tuple(replace(one, value=shift_refs(one.value, width)) for one in right.columns)
         return Scope((*self.columns, *moved), self.outer)
 
     def inside(self, outer: Scope | None) -> Scope:
+        """Return the scope inside of another one."""
         return replace(self, outer=outer)
 
     def with_types(self, columns: Columns) -> Scope:
-        """The same for a relation whose columns may have become nullable."""
+        """Return the scope for a relation whose columns may have become nullable."""
 
         def change(rex: Rex) -> Rex | None:
             return InputRef(columns[rex.index].type, rex.index) if isinstance(rex, InputRef) else None
@@ -54,7 +56,7 @@ class Scope:
 
     # --- looking up ---
     def resolve(self, name: Name) -> Rex:
-        """The column that a name means, here or in a query around."""
+        """Return the column of a name, from this query or a surrounding one."""
         scope: Scope | None = self
         depth = 0
         while scope is not None:
@@ -106,7 +108,7 @@ class Scope:
 
     # --- stars ---
     def star(self, star: Star) -> list[tuple[str, Rex]]:
-        """The columns of `*` or `t.*`, or the fields of a row with `r.*`."""
+        """Return the columns of `*` or `t.*`, or the fields of a row for `r.*`."""
         if not star.prefix:
             return [(one.name, one.value) for one in self.columns if not one.merged]
         table = [(one.name, one.value) for one in self.columns if _has_name(one.table, star.prefix)]
@@ -127,7 +129,7 @@ def _has_name(table: tuple[str, ...], prefix: Sequence[str]) -> bool:
 
 
 def _find_nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: Name) -> Rex | None:
-    """The field of this name in rows that are columns, or in rows within them; the least deep one counts."""
+    """Return the field of this name in row columns or rows within them, or None. The least deep field counts."""
     rows = [value for value in values if isinstance(value.type, RowType)]
     while rows:
         inside = [
@@ -154,6 +156,7 @@ def _fields(value: Rex, names: Sequence[str], name: Name) -> Rex:
 
 
 def field_by_name(value: Rex, one: str, node: Name) -> Rex:
+    """Return a field of a row by its name."""
     if not isinstance(value.type, RowType):
         raise invalid(node.at, f"'{'.'.join(node.parts)}': a {value.type.summary()} has no field '{one}'")
     names = value.type.field_names()
@@ -163,7 +166,7 @@ def field_by_name(value: Rex, one: str, node: Name) -> Rex:
 
 
 def field_of(row: Rex, index: int) -> Rex:
-    """A field of a row; NULL if the row is."""
+    """Return a field of a row. It is NULL if the row is NULL."""
     assert isinstance(row.type, RowType)
     kind = row.type.field_types()[index]
     kind = kind.nullable() if row.type.is_nullable else kind
@@ -171,7 +174,7 @@ def field_of(row: Rex, index: int) -> Rex:
 
 
 def _outer(found: Rex, depth: int) -> Rex:
-    """What is a column there is a column of a query around here."""
+    """Return an expression of a surrounding query as seen from here."""
 
     def change(rex: Rex) -> Rex | None:
         if isinstance(rex, InputRef):
@@ -182,4 +185,5 @@ def _outer(found: Rex, depth: int) -> Rex:
 
 
 def scope_of(relation: Relation, outer: Scope | None = None) -> Scope:
+    """Return the scope of a relation's columns."""
     return Scope.over(relation.columns, (), outer)

@@ -1,4 +1,4 @@
-"""SELECT: from its clauses to a plan, in the order in which SQL says they take effect."""
+"""SELECT: from its clauses to a plan, in the order in which SQL evaluates them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Lift = Callable[[Rex], Rex]
 
 
 def bind_select(queries: QueryBinder, select: Select, outer: Scope | None, ordered: Ordered | None) -> Relation:
-    """The plan of a SELECT, with the ORDER BY and LIMIT behind it."""
+    """Return the plan of a SELECT, with the ORDER BY and LIMIT after it."""
     relation, scope = FromClause(queries, outer, select.ttl).bind(select.source)
     binder = replace(queries.expressions(scope, "in WHERE clause"), windows=dict(select.windows))
     if select.where is not None:
@@ -48,7 +48,7 @@ def bind_select(queries: QueryBinder, select: Select, outer: Scope | None, order
 
 @dataclass
 class _Clauses:
-    """What a SELECT computes, over the relation as far as it is built."""
+    """The expressions of a SELECT, over the relation as far as it is built."""
 
     names: list[str]
     items: list[Rex]
@@ -59,6 +59,7 @@ class _Clauses:
 
     @classmethod
     def bind(cls, binder: ExpressionBinder, select: Select, ordered: Ordered | None) -> _Clauses:
+        """Bind the clauses of a SELECT."""
         groups = group_keys(binder.without_aggregates("in GROUP BY clause"), select.groups)
         total = groups is None or not groups.keys
         open_binder = replace(binder, aggregates=None, total=total)
@@ -76,12 +77,13 @@ class _Clauses:
         return made
 
     def all(self) -> Iterator[Rex]:
+        """Yield all expressions."""
         yield from self.items
         yield from (rex for rex in (self.having, self.qualify) if rex is not None)
         yield from (one.value for one in self.order)
 
     def lift_all(self, lift: Lift) -> _Clauses:
-        """The same over the next relation."""
+        """Return the expressions over the next relation."""
         return replace(
             self,
             items=[lift(rex) for rex in self.items],

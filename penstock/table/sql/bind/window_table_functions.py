@@ -1,4 +1,4 @@
-"""TUMBLE, HOP, CUMULATE and SESSION in FROM: a table with the windows that its rows belong to."""
+"""TUMBLE, HOP, CUMULATE and SESSION in FROM: a table with the windows of its rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PARAMETERS = {
     "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
     "SESSION": ("DATA", "TIMECOL", "GAP"),
 }
-"""The window functions with the names of their arguments; OFFSET may be left out."""
+"""The window functions with the names of their arguments. OFFSET is optional."""
 
 
 def arguments(call: Invoke) -> dict[str, Node]:
-    """The arguments by name."""
+    """Return the arguments by name."""
     kind = call.name.upper()
     names = PARAMETERS[kind]
     if not call.names:
@@ -52,7 +52,7 @@ def _signature(kind: str) -> str:
 def window_table(
     call: Invoke, args: dict[str, Node], relation: Relation, partition: Sequence[Rex], batch: bool
 ) -> Relation:
-    """The table with window_start, window_end and window_time behind its columns."""
+    """Return the table with window_start, window_end and window_time after its columns."""
     kind = call.name.upper()
     time = _time_column(kind, args["TIMECOL"], relation, batch)
     spans = {name: _interval_argument(args[name]) for name in PARAMETERS[kind][2:] if name in args}
@@ -112,7 +112,7 @@ def _interval_argument(node: Node) -> int:
 
 
 def interval_of(rex: Rex, at: Position) -> int:
-    """The milliseconds of a constant interval."""
+    """Return the milliseconds of a constant interval."""
     if isinstance(rex, Literal) and isinstance(rex.type, DayTimeIntervalType):
         return int(rex.value)
     if isinstance(rex.type, YearMonthIntervalType):
@@ -121,6 +121,7 @@ def interval_of(rex: Rex, at: Position) -> int:
 
 
 def table_argument(call: Invoke, args: dict[str, Node]) -> TableArg:
+    """Return the table argument of a window function."""
     data = args["DATA"]
     if isinstance(data, Nested) and data.kind == "SCALAR":
         return TableArg(data.at, Derived(data.at, data.query))

@@ -1,1 +1,1 @@
-"""From text to syntax trees: tokens, expressions, queries, statements."""
+"""From text to syntax trees: tokens, expressions, queries and statements."""

@@ -7,9 +7,10 @@ from penstock.table.sql.parse.table_parser import Elements, TableParser
 
 
 class AlterParser(TableParser):
-    """Reads changes of what is there."""
+    """Parses changes of existing objects."""
 
     def alter(self) -> st.Statement:
+        """Parse an ALTER statement."""
         self.expect("ALTER")
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")

@@ -1,4 +1,4 @@
-"""Expressions: operators by how tightly they bind, functions, and the functions that have a syntax of their own."""
+"""Expressions: operators by their precedence, functions, and functions with a syntax of their own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _VARIABLES = {
     "SYSTEM_USER",
     "USER",
 }
-"""Reserved words that stand for a column of their name in an expression, as Flink has no such functions."""
+"""Reserved words that name a column in an expression, because Flink has no such functions."""
 _STRUCTURE = """
 ALL AND ANY AS BETWEEN BY CREATE CROSS DISTINCT DROP ELSE END EXCEPT FETCH FOR FROM FULL GROUP HAVING IN INNER INTERSECT
 INTO IS JOIN LIKE LIMIT NATURAL NOT OFFSET ON OR ORDER OVER SELECT SET SIMILAR SOME TABLE THEN UNION USING VALUES WHEN
@@ -53,13 +53,14 @@ _NO_FUNCTIONS = frozenset(_STRUCTURE.split())
 
 
 class ExpressionParser(TypeParser):
-    """Reads expressions. Each method takes one level of binding, the loosest first."""
+    """Parses expressions. Each method handles one level of precedence, the lowest first."""
 
     def query(self) -> Query:
-        """Of the parser of queries, which builds on this one."""
+        """Parse a query. The parser of queries, a subclass, implements it."""
         raise NotImplementedError
 
     def expression(self) -> Node:
+        """Parse an expression."""
         left = self._conjunction()
         while True:
             at = self.at
@@ -115,7 +116,10 @@ class ExpressionParser(TypeParser):
         return left
 
     def _compare_with_query(self, left: Node, sign: str, quantifier: str, at: Position) -> Node:
-        """`= ANY` is IN, `<> ALL` is NOT IN; others compare with the least or greatest."""
+        """Parse a comparison with a query.
+
+        `= ANY` is IN, `<> ALL` is NOT IN; others compare with the least or greatest value.
+        """
         self.expect_symbol("(")
         query = self.query()
         self.expect_symbol(")")
@@ -126,7 +130,7 @@ class ExpressionParser(TypeParser):
         return Nested(at, f"{sign} {'ALL' if every else 'SOME'}", query, _values(left))
 
     def _pattern(self) -> Node:
-        """LIKE, BETWEEN, IN, which bind more tightly than = and <."""
+        """Parse LIKE, BETWEEN and IN, which bind more tightly than = and <."""
         left = self._sum()
         while True:
             at, negated = self.at, self.sees("NOT") and self.ahead().upper in _PATTERNS
@@ -172,16 +176,16 @@ class ExpressionParser(TypeParser):
         return Invoke(at, "IN", (left, *values))
 
     def sees_query(self) -> bool:
-        """Whether a query starts here, perhaps in brackets."""
+        """Return True if a query starts here, perhaps in brackets."""
         index = 0
         while self.ahead(index).text == "(" and self.ahead(index).kind == SYMBOL:
             index += 1
         return self.ahead(index).upper in {"SELECT", "WITH", "VALUES"}
 
     def inner_query(self) -> Query | None:
-        """The query that starts behind a bracket, with the bracket that ends it.
+        """Parse a query after an opening bracket, up to its closing bracket, or return None.
 
-        With a second bracket in front it may be the first part of something else, as in ((SELECT 1) + 1).
+        After a second bracket it may be the first part of an expression, as in ((SELECT 1) + 1).
         """
         if not self.sees_query():
             return None
@@ -198,7 +202,7 @@ class ExpressionParser(TypeParser):
 
     # --- arithmetic ---
     def summand(self) -> Node:
-        """An expression in which IN and BETWEEN are not operators."""
+        """Parse an expression in which IN and BETWEEN are not operators."""
         return self._sum()
 
     def _sum(self) -> Node:
@@ -224,7 +228,7 @@ class ExpressionParser(TypeParser):
         return self._access()
 
     def _access(self) -> Node:
-        """Elements in square brackets and fields behind a dot."""
+        """Parse elements in square brackets, and fields after a dot."""
         value = self._primary()
         while True:
             at = self.at
@@ -253,7 +257,7 @@ class ExpressionParser(TypeParser):
         return self.fail("an expression")
 
     def _text(self) -> Node:
-        """A string; strings on lines that follow each other are one."""
+        """Parse a string. Strings on consecutive lines are one."""
         at, text, line = self.at, self.advance().text, self.at.line
         while self.token.kind == STRING and self.at.line > line:
             line, text = self.at.line, text + self.advance().text
@@ -281,6 +285,7 @@ class ExpressionParser(TypeParser):
         return between_moments(self, values[0]) or values[0]
 
     def expressions(self) -> tuple[Node, ...]:
+        """Parse expressions with commas between them."""
         found = [self.expression()]
         while self.accept_symbol(","):
             found.append(self.expression())
@@ -316,6 +321,7 @@ class ExpressionParser(TypeParser):
 
     # --- functions ---
     def function(self, at: Position) -> Node:
+        """Parse the call of a function."""
         name = self.advance().text
         own = OWN_SYNTAX.get(name.upper())
         if own is not None:
@@ -356,7 +362,7 @@ class ExpressionParser(TypeParser):
         return tuple(args), tuple(names) if any(names) else ()
 
     def argument(self) -> Node:
-        """An argument of a function; the parser of queries knows tables and descriptors too."""
+        """Parse an argument of a function. The parser of queries also accepts tables and descriptors."""
         return self.expression()
 
     def _null_treatment(self, call: Invoke) -> Invoke:
@@ -365,7 +371,7 @@ class ExpressionParser(TypeParser):
         return replace(call, ignore_nulls=False) if self.accept("RESPECT", "NULLS") else call
 
     def _clauses(self, call: Invoke) -> Node:
-        """WITHIN GROUP, FILTER and OVER behind a call."""
+        """Parse WITHIN GROUP, FILTER and OVER after a call."""
         call = self._null_treatment(call)
         if self.accept("WITHIN", "GROUP"):
             self.expect_symbol("(")
@@ -383,6 +389,7 @@ class ExpressionParser(TypeParser):
 
     # --- windows and orders ---
     def orderings(self) -> tuple[Ordering, ...]:
+        """Parse ORDER BY."""
         self.expect("ORDER", "BY")
         found = [self._ordering()]
         while self.accept_symbol(","):
@@ -398,6 +405,7 @@ class ExpressionParser(TypeParser):
         return Ordering(at, value, descending, None if nulls is None else nulls == "FIRST")
 
     def window(self) -> Window:
+        """Parse a window in brackets."""
         at = self.at
         self.expect_symbol("(")
         based = self.sees_name() and not self.sees_any("PARTITION", "ORDER", "ROWS", "RANGE")

@@ -1,4 +1,4 @@
-"""Expressions as text, with names in backquotes: how tables show computed columns and watermarks."""
+"""Expressions as text, with names in backquotes, for computed columns and watermarks of tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ATOM = 10
 
 
 def print_expression(node: Node) -> str:
-    """The expression as SQL.
+    """Return the expression as SQL.
 
     >>> from penstock.table.sql.parse.statement_parser import parse_expression
     >>> print_expression(parse_expression("upper(name) || 'x'").tree)
@@ -34,6 +34,7 @@ def print_expression(node: Node) -> str:
 
 
 def quote_name(name: str) -> str:
+    """Return a name in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 

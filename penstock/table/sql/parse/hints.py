@@ -1,7 +1,8 @@
-"""Hints, written /*+ NAME(…) */: which there are, what they take, and which tables they may speak of.
+"""Hints, written /*+ NAME(…) */: their names, their arguments, and the tables they may refer to.
 
-OPTIONS changes options of the table in front of it, and STATE_TTL says how long joins and groups keep their state. All
-others tell Flink's planner how to join; here they are checked and change nothing, as the plan follows the text.
+OPTIONS changes options of the table before it, and STATE_TTL sets the time to live of the state of joins and groups.
+All others tell Flink's planner how to join. Here they are checked, but change nothing, because the plan follows the
+text.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ _LOOKUP = ("table", "async", "output-mode", "capacity", "timeout", "shuffle", *_
 
 
 class InvalidHint(ValidationException, AssertionError):
-    """A hint that nobody knows, or with arguments that it cannot have."""
+    """The error for an unknown hint, or for a hint with wrong arguments."""
 
 
 @dataclass(frozen=True)
 class Hint:
+    """A hint with its arguments."""
+
     at: Position
     name: str
     words: tuple[str, ...] = ()
-    """Arguments that are names alone."""
+    """Arguments that are only names."""
     options: tuple[tuple[str, str], ...] = ()
     """Arguments with a value."""
 
     def tables(self) -> tuple[str, ...]:
-        """The tables that it speaks of."""
+        """Return the tables to which it refers."""
         if self.name == "LOOKUP":
             return tuple(value for key, value in self.options if key == "table")
         return tuple(key for key, _ in self.options) if self.name == "STATE_TTL" else self.words
@@ -42,7 +45,7 @@ class Hint:
 
 # --- reading ---
 def read(text: str, at: Position) -> tuple[Hint, ...]:
-    """The hints between /*+ and */."""
+    """Return the hints between /*+ and */."""
     cursor = Cursor(text.removeprefix("/*+").removesuffix("*/"))
     try:
         found = [_hint(cursor, at)]
@@ -133,7 +136,7 @@ _CHECKS: Mapping[str, Callable[[Hint], None]] = {
 
 # --- the tables of a SELECT ---
 def check_tables(hints: tuple[Hint, ...], source: Source | None) -> None:
-    """Refuse a hint that speaks of a table which its SELECT does not read."""
+    """Refuse a hint for a table that its SELECT does not read."""
     known = _names(source)
     for hint in hints:
         for table in hint.tables() if hint.name != "OPTIONS" else ():
@@ -142,7 +145,7 @@ def check_tables(hints: tuple[Hint, ...], source: Source | None) -> None:
 
 
 def state_ttl(hints: tuple[Hint, ...]) -> tuple[tuple[str, int], ...]:
-    """Tables, and how many milliseconds their state is kept; the first hint about a table counts."""
+    """Return tables with the time to live of their state, in milliseconds. The first hint for a table counts."""
     found: dict[str, int] = {}
     for hint in hints:
         for table, text in hint.options if hint.name == "STATE_TTL" else ():
@@ -151,7 +154,7 @@ def state_ttl(hints: tuple[Hint, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def name_of(source: Source | None) -> str | None:
-    """The name by which a hint speaks of one table."""
+    """Return the name of a table in hints, or None."""
     if isinstance(source, Aliased):
         return source.alias
     return source.path[-1] if isinstance(source, TableName) else None

@@ -1,4 +1,4 @@
-"""Values that a text writes out: numbers, dates, times, intervals, with the types that Flink gives them."""
+"""Literals: numbers, dates, times and intervals, with the types that Flink gives them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Value = tuple[DataType, Any]
 
 
 def number(text: str, at: Position) -> Value:
-    """A number without sign.
+    """Return a number without sign.
 
     >>> number("1.50", Position())[0].as_sql()
     'DECIMAL(3, 2) NOT NULL'
@@ -58,17 +58,19 @@ def _whole(value: int, at: Position) -> Value:
 
 
 def string(text: str) -> Value:
+    """Return a text with its type."""
     return CharType(len(text), False), text
 
 
 def binary(digits: str, at: Position) -> Value:
+    """Return bytes from their hexadecimal digits."""
     if len(digits) % 2:
         raise SqlParserException(f"{at}: X'{digits}' needs an even number of digits")
     return BinaryType(len(digits) // 2, False), bytes.fromhex(digits)
 
 
 def moment(kind: str, text: str, at: Position) -> Value:
-    """DATE '...', TIME '...' or TIMESTAMP '...'."""
+    """Return the value of DATE '...', TIME '...' or TIMESTAMP '...'."""
     fraction = len(text.partition(".")[2])
     try:
         if kind == "DATE":
@@ -100,13 +102,13 @@ def _timestamp(text: str) -> datetime.datetime:
 
 
 def _cut(text: str) -> str:
-    """Python reads three or six digits behind the second."""
+    """Return a time with six digits after the second. Python reads three or six."""
     whole, _, fraction = text.partition(".")
     return f"{whole}.{fraction[:6].ljust(6, '0')}" if fraction else whole
 
 
 def interval(text: str, first: str, last: str, at: Position) -> Value:
-    """What INTERVAL 'text' first TO last means: milliseconds or months.
+    """Return the value of INTERVAL 'text' first TO last, in milliseconds or months.
 
     >>> interval("1:30", "MINUTE", "SECOND", Position())[1]
     90000

@@ -12,9 +12,10 @@ _ONLY_VARIABLES = "PERMUTE and exclusions in patterns are"
 
 
 class MatchParser(ExpressionParser):
-    """Reads what stands in the brackets of MATCH_RECOGNIZE."""
+    """Parses the contents of the brackets of MATCH_RECOGNIZE."""
 
     def match_recognize(self, source: Source) -> Source:
+        """Parse the clauses in the brackets of MATCH_RECOGNIZE."""
         at = self.at
         self.expect_symbol("(")
         partition = self.expressions() if self.accept("PARTITION", "BY") else ()

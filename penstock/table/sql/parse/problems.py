@@ -1,4 +1,4 @@
-"""Errors of queries that can be read, but make no sense: with their place and with what was probably meant."""
+"""Errors of queries that can be parsed but not bound. They have a position and a probable correction."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class SqlParserEOFException(SqlParserException):
 
 
 class SqlValidateException(SqlParserException):
-    """A definition that SQL allows for and that cannot be kept: a key that would have to be checked."""
+    """A definition that SQL allows but that is not supported: a key that would have to be enforced."""
 
 
 class IllegalStateException(TableException):
-    """What is understood, and cannot be planned."""
+    """A query that can be bound but not planned."""
 
 
 class IllegalArgumentException(SqlParserException):
-    """Not one statement, but several; or a pattern without a least number."""
+    """Several statements instead of one, or a pattern without a lower limit."""
 
 
 class CalciteContextException(ValidationException):
-    """A definition whose expressions or query make no sense."""
+    """A definition whose expressions or query are not valid."""
 
 
 @contextmanager
 def of_definition() -> Iterator[None]:
-    """What makes no sense inside is told as part of a definition."""
+    """Convert errors of the block into errors of a definition."""
     try:
         yield
     except ValidationException as problem:
@@ -43,15 +43,17 @@ def of_definition() -> Iterator[None]:
 
 
 def invalid(at: Position, message: str) -> ValidationException:
+    """Return the error for a query that is not valid."""
     return ValidationException(f"{at}: {message}")
 
 
 def unsupported(at: Position, message: str) -> TableException:
+    """Return the error for a query that is not supported."""
     return TableException(f"{at}: {message}")
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """A question for the name that was probably meant; other capitals come first.
+    """Return a question for the name that was probably meant. Another case of the same name comes first.
 
     >>> suggestion("Id", ["id", "it"])
     "; did you mean 'id'?"
@@ -63,7 +65,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 def with_place(at: Position, make: Callable[[], Made]) -> Made:
-    """What `make` makes; an error of it gets the place, unless it has one."""
+    """Return the result of `make`. An error of it gets the position unless it has one."""
     try:
         return make()
     except ValidationException as problem:

@@ -1,4 +1,4 @@
-"""Queries: SELECT, VALUES, set operations, WITH, and what stands in FROM."""
+"""Queries: SELECT, VALUES, set operations, WITH and FROM."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOT_OFFERED = {
 
 
 class QueryParser(MatchParser):
-    """Reads queries."""
+    """Parses queries."""
 
     def query(self) -> Query:
         at = self.at
@@ -101,7 +101,7 @@ class QueryParser(MatchParser):
         return self._select(at)
 
     def _explicit_table(self, at: Position) -> Query:
-        """`TABLE t` is short for SELECT * FROM t."""
+        """Parse `TABLE t`, which is short for SELECT * FROM t."""
         self.expect("TABLE")
         return Select(at, (Item(at, Star(at)),), TableName(self.at, self.path()))
 
@@ -212,7 +212,7 @@ class QueryParser(MatchParser):
         return Group(at, "", self._key_list())
 
     def _key_list(self) -> tuple[Node, ...]:
-        """An expression, or several in brackets, or none in brackets."""
+        """Parse an expression, or several in brackets, or an empty pair of brackets."""
         if self.sees_symbol("(") and self.ahead().text == ")":
             self.index += 2
             return ()
@@ -300,7 +300,7 @@ class QueryParser(MatchParser):
         return TableName(at, path, self.table_options())
 
     def _table_path(self) -> tuple[str, ...]:
-        """Names; a function in FROM may have the name of a reserved word."""
+        """Parse a path. A function in FROM may have a reserved word as its name."""
         if self.ahead().text == "(" and self.token.upper:
             return (self.advance().text,)
         return self.path()
@@ -372,6 +372,7 @@ class QueryParser(MatchParser):
 
     # --- hints ---
     def hints(self) -> tuple[Hint, ...]:
+        """Parse hints."""
         found: list[Hint] = []
         while self.sees_hint():
             at = self.at
@@ -379,5 +380,5 @@ class QueryParser(MatchParser):
         return tuple(found)
 
     def table_options(self) -> tuple[tuple[str, str], ...]:
-        """Those of the hint OPTIONS behind a table."""
+        """Parse hints after a table, and return the options of the hint OPTIONS."""
         return tuple(one for hint in self.hints() if hint.name == "OPTIONS" for one in hint.options)

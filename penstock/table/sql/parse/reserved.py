@@ -1,4 +1,4 @@
-"""Words that cannot be names unless they stand in backquotes; found by asking Flink 2.3 for each of its keywords."""
+"""Words that can be names only in backquotes. The list comes from Flink 2.3, tested with each of its keywords."""
 
 _WORDS = """
 ABS ALL ALLOCATE ALLOW ALTER AND ANY ARE ARRAY ARRAY_CONCAT_AGG ARRAY_MAX_CARDINALITY AS ASENSITIVE ASYMMETRIC

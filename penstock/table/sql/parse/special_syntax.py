@@ -1,9 +1,9 @@
-"""Expressions that are not written as name(arguments): CASE, CAST, EXTRACT, TRIM, INTERVAL, the JSON functions.
+"""Expressions with a syntax of their own: CASE, CAST, EXTRACT, TRIM, INTERVAL, the JSON functions.
 
 All become plain calls. Words of the syntax are arguments of their own: EXTRACT(WEEK FROM x) is EXTRACT with the word
-WEEK and x. The JSON functions have theirs behind the usual arguments, in the order in which SQL writes them: RETURNING
-and a NULL of the type; NULL, ERROR or DEFAULT and its value, and then ON EMPTY or ON ERROR; NULL ON NULL or ABSENT ON
-NULL come last and always.
+WEEK and x. The JSON functions have their words after the usual arguments, in the order of SQL: RETURNING and a NULL of
+the type; NULL, ERROR or DEFAULT and its value, then ON EMPTY or ON ERROR; and always NULL ON NULL or ABSENT ON NULL as
+the last one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _case(parser: ExpressionParser, at: Position) -> Node:
 
 
 def _condition(parser: ExpressionParser, subject: Node | None) -> Node:
-    """What WHEN says; with a subject it lists values that are compared with it."""
+    """Parse the condition of WHEN. With a subject, it is a list of values that are compared with the subject."""
     at, condition = parser.at, parser.expression()
     if subject is None:
         return condition
@@ -89,7 +89,7 @@ def _unit(parser: ExpressionParser) -> str:
 
 
 def between_moments(parser: ExpressionParser, value: Node) -> Node | None:
-    """The interval between two moments, if a unit stands behind a difference in brackets: (a - b) DAY."""
+    """Parse a unit after a difference in brackets, as in (a - b) DAY. Return the interval, or None without a unit."""
     minus = isinstance(value, Invoke) and value.name == "-" and not value.path
     if not minus or not parser.sees_any(*UNITS, *_PLURALS):
         return None
@@ -120,7 +120,7 @@ def _boolean(parser: ExpressionParser, at: Position) -> Node:
 
 
 def _constructor(parser: ExpressionParser, at: Position) -> Node | None:
-    """ARRAY[...] and MAP[...]."""
+    """Parse ARRAY[...] and MAP[...]."""
     if parser.ahead().text != "[":
         return None
     word = parser.advance().upper
@@ -169,7 +169,7 @@ def _extract(parser: ExpressionParser, at: Position) -> Node:
 
 
 def _position(parser: ExpressionParser, at: Position) -> Node:
-    """POSITION(a IN b). The inner IN must not be taken for the operator."""
+    """Parse POSITION(a IN b). Here IN is not the operator."""
     args = [parser.summand()]
     parser.expect("IN")
     args.append(parser.summand())

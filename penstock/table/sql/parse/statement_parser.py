@@ -1,4 +1,4 @@
-"""Statements, one after the other, with semicolons between them."""
+"""Statements with semicolons between them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _REFUSED = {
 
 
 class StatementParser(AlterParser):
-    """Reads whole statements."""
+    """Parses whole statements."""
 
     def statements(self) -> list[st.Statement]:
+        """Parse all statements of the text."""
         found: list[st.Statement] = []
         while True:
             while self.accept_symbol(";"):
@@ -40,6 +41,7 @@ class StatementParser(AlterParser):
                 self.fail()
 
     def statement(self) -> st.Statement:
+        """Parse a statement."""
         start, at = self.index, self.at
         for word, read in _VERBS.items():
             if self.sees(word):
@@ -73,7 +75,7 @@ class StatementParser(AlterParser):
         return replace(made, text=self.text_since(start))
 
     def _on_conflict(self) -> str:
-        """What is done with rows of different keys of the query that have one key of the table."""
+        """Parse ON CONFLICT: the action for rows of different keys of the query with the same key of the table."""
         self.expect("ON", "CONFLICT", "DO")
         found = next((word for word in ("NOTHING", "ERROR", "DEDUPLICATE") if self.accept(word)), None)
         return found or self.fail("NOTHING, ERROR or DEDUPLICATE")
@@ -198,7 +200,7 @@ class StatementParser(AlterParser):
         return st.Reset(None if self.token.kind == END or self.sees_symbol(";") else self._setting())
 
     def _setting(self) -> str:
-        """A string, or whatever stands there up to = or ; ."""
+        """Parse a string, or any tokens up to = or ;."""
         if self.token.kind == STRING:
             return self.advance().text
         start = self.index
@@ -270,12 +272,12 @@ _VERBS: dict[str, Callable[[StatementParser], st.Statement]] = {
 
 
 def parse(text: str) -> list[st.Statement]:
-    """The statements of a text; SqlParserException with line and column if it is not SQL."""
+    """Return the statements of a text. SqlParserException has line and column if it is not SQL."""
     return StatementParser(text).statements()
 
 
 def parse_expression(text: str) -> st.Expression:
-    """An expression that stands alone, such as that of a computed column."""
+    """Return an expression that stands alone, such as that of a computed column."""
     parser = StatementParser(text)
     tree = parser.expression()
     if parser.token.kind != END:

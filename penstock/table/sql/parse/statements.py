@@ -1,4 +1,4 @@
-"""Statements as plain data: what a text asks for, with types resolved and expressions as they were written."""
+"""Statements as plain data, with types resolved and expressions as they were written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Options = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that execute_sql can do."""
+    """A statement that execute_sql can execute."""
 
     text: str = field(default="", kw_only=True)
     """The statement as it was written."""
@@ -30,7 +30,7 @@ class Expression:
     tree: syntax.Node
 
     def __str__(self) -> str:
-        """As Flink shows it, with names in backquotes."""
+        """Return the text in Flink's form, with names in backquotes."""
         from penstock.table.sql.parse.expression_printing import print_expression
 
         return print_expression(self.tree)
@@ -39,41 +39,49 @@ class Expression:
 # --- queries and writing ---
 @dataclass(frozen=True)
 class Query(Statement):
+    """A statement that is only a query."""
+
     query: syntax.Query
 
 
 @dataclass(frozen=True)
 class InsertInto(Statement):
+    """INSERT INTO or INSERT OVERWRITE."""
+
     path: Path
     query: syntax.Query
     columns: tuple[str, ...] = ()
-    """The columns that are written; all of them if none is named."""
+    """The columns that are written. Empty for all columns."""
     partition: tuple[tuple[str, Any], ...] = ()
     """Values of PARTITION (a = 1)."""
     overwrite: bool = False
     options: Options = ()
-    """Of a hint behind the table."""
+    """The options in a hint after the table."""
     conflict: str = ""
-    """Of ON CONFLICT DO …: NOTHING, ERROR or DEDUPLICATE; empty without it."""
+    """The action of ON CONFLICT DO: NOTHING, ERROR or DEDUPLICATE. Empty without the clause."""
 
 
 @dataclass(frozen=True)
 class StatementSetBlock(Statement):
+    """EXECUTE STATEMENT SET with its INSERTs."""
+
     inserts: tuple[InsertInto, ...]
 
 
 @dataclass(frozen=True)
 class BeginStatementSet(Statement):
-    """Of a client: inserts follow as statements of their own."""
+    """BEGIN STATEMENT SET of a client. INSERTs follow as separate statements."""
 
 
 @dataclass(frozen=True)
 class EndStatementSet(Statement):
-    pass
+    """END of a statement set."""
 
 
 @dataclass(frozen=True)
 class Explain(Statement):
+    """EXPLAIN of a statement."""
+
     statement: Statement
     details: tuple[str, ...] = ()
     """ESTIMATED_COST, CHANGELOG_MODE, JSON_EXECUTION_PLAN, PLAN_ADVICE."""
@@ -85,19 +93,23 @@ PHYSICAL, COMPUTED, METADATA = "physical", "computed", "metadata"
 
 @dataclass(frozen=True)
 class ColumnSpec:
+    """A column of a table's definition."""
+
     name: str
     type: DataType | None
-    """None for computed columns: it is that of the expression."""
+    """The type, or None for computed columns, whose expression has the type."""
     kind: str = PHYSICAL
     expression: Expression | None = None
     metadata_key: str | None = None
-    """METADATA FROM 'key'; None if it is the column's name."""
+    """The key of METADATA FROM 'key', or None if it is the column's name."""
     virtual: bool = False
     comment: str | None = None
 
 
 @dataclass(frozen=True)
 class WatermarkSpec:
+    """WATERMARK FOR a column."""
+
     column: Path
     """The column, or a field inside of it."""
     expression: Expression
@@ -105,19 +117,25 @@ class WatermarkSpec:
 
 @dataclass(frozen=True)
 class PrimaryKey:
+    """A primary key of a table's definition."""
+
     columns: tuple[str, ...]
     name: str | None = None
 
 
 @dataclass(frozen=True)
 class Like:
+    """LIKE another table, with its options."""
+
     path: Path
     choices: tuple[tuple[str, str], ...] = ()
-    """Such as ("INCLUDING", "ALL"), ("OVERWRITING", "OPTIONS")."""
+    """Pairs such as ("INCLUDING", "ALL") and ("OVERWRITING", "OPTIONS")."""
 
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
+    """CREATE TABLE."""
+
     path: Path
     columns: tuple[ColumnSpec, ...] = ()
     watermark: WatermarkSpec | None = None
@@ -133,15 +151,19 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateTableAs(Statement):
+    """CREATE TABLE AS a query."""
+
     table: CreateTable
     query: syntax.Query
     names: tuple[str, ...] = ()
-    """A list of bare names before AS: the order of the query's columns."""
+    """The names before AS, which give the order of the query's columns."""
     replace: bool = False
 
 
 @dataclass(frozen=True)
 class CreateView(Statement):
+    """CREATE VIEW."""
+
     path: Path
     query: syntax.Query
     query_text: str
@@ -153,9 +175,11 @@ class CreateView(Statement):
 
 @dataclass(frozen=True)
 class CreateFunction(Statement):
+    """CREATE FUNCTION."""
+
     path: Path
     target: str
-    """What AS names: a Python object as module.name."""
+    """The Python object after AS, as module.name."""
     language: str = "JAVA"
     temporary: bool = False
     system: bool = False
@@ -165,6 +189,8 @@ class CreateFunction(Statement):
 
 @dataclass(frozen=True)
 class CreateDatabase(Statement):
+    """CREATE DATABASE."""
+
     path: Path
     comment: str | None = None
     options: Options = ()
@@ -173,6 +199,8 @@ class CreateDatabase(Statement):
 
 @dataclass(frozen=True)
 class CreateCatalog(Statement):
+    """CREATE CATALOG."""
+
     name: str
     options: Options = ()
     comment: str | None = None
@@ -181,6 +209,8 @@ class CreateCatalog(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
+    """DROP of an object."""
+
     kind: str
     """TABLE, VIEW, FUNCTION, DATABASE or CATALOG."""
     path: Path
@@ -193,7 +223,7 @@ class Drop(Statement):
 # --- changes ---
 @dataclass(frozen=True)
 class Placed:
-    """A column with the place where ALTER TABLE puts it: "FIRST", "AFTER" and a column, or "" for the end."""
+    """A column and its place in ALTER TABLE: "FIRST", "AFTER" with a column, or "" for the end."""
 
     column: ColumnSpec
     where: str = ""
@@ -202,16 +232,22 @@ class Placed:
 
 @dataclass(frozen=True)
 class RenameTo:
+    """RENAME TO another path."""
+
     path: Path
 
 
 @dataclass(frozen=True)
 class SetOptions:
+    """SET of options."""
+
     options: Options
 
 
 @dataclass(frozen=True)
 class ResetOptions:
+    """RESET of options."""
+
     keys: tuple[str, ...]
 
 
@@ -227,13 +263,15 @@ class ChangeSchema:
 
 @dataclass(frozen=True)
 class RenameColumn:
+    """RENAME of a column."""
+
     column: str
     name: str
 
 
 @dataclass(frozen=True)
 class DropParts:
-    """DROP of columns, or of what `what` names: WATERMARK, PRIMARY KEY, CONSTRAINT."""
+    """DROP of columns, or of WATERMARK, PRIMARY KEY or CONSTRAINT, as `what` says."""
 
     what: str
     names: tuple[str, ...] = ()
@@ -241,17 +279,23 @@ class DropParts:
 
 @dataclass(frozen=True)
 class SetComment:
+    """COMMENT of a catalog."""
+
     comment: str
 
 
 @dataclass(frozen=True)
 class SetQuery:
+    """AS another query, of a view."""
+
     query: syntax.Query
     text: str
 
 
 @dataclass(frozen=True)
 class SetTarget:
+    """AS another class, of a function."""
+
     target: str
     language: str
 
@@ -263,6 +307,8 @@ Change = (
 
 @dataclass(frozen=True)
 class Alter(Statement):
+    """ALTER of an object."""
+
     kind: str
     """TABLE, VIEW, FUNCTION, DATABASE or CATALOG."""
     path: Path
@@ -274,16 +320,20 @@ class Alter(Statement):
 
 @dataclass(frozen=True)
 class Truncate(Statement):
+    """TRUNCATE TABLE."""
+
     path: Path
 
 
 # --- looking and settings ---
 @dataclass(frozen=True)
 class Show(Statement):
+    """SHOW of objects or of a definition."""
+
     what: str
     """TABLES, VIEWS, COLUMNS, FUNCTIONS, USER FUNCTIONS, DATABASES, CATALOGS, CURRENT CATALOG, CREATE TABLE, ..."""
     path: Path = ()
-    """Of FROM or IN, or the name behind CREATE TABLE."""
+    """The path of FROM or IN, or the name after CREATE TABLE."""
     pattern: str | None = None
     negated: bool = False
     ignore_case: bool = False
@@ -291,6 +341,8 @@ class Show(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
+    """DESCRIBE of an object."""
+
     path: Path
     kind: str = "TABLE"
     """TABLE, DATABASE, CATALOG, FUNCTION, MODEL or JOB."""
@@ -299,6 +351,8 @@ class Describe(Statement):
 
 @dataclass(frozen=True)
 class Use(Statement):
+    """USE of a catalog, a database or modules."""
+
     kind: str
     """CATALOG, DATABASE or MODULES."""
     path: Path
@@ -306,24 +360,32 @@ class Use(Statement):
 
 @dataclass(frozen=True)
 class Set(Statement):
+    """SET of an option."""
+
     key: str | None = None
-    """Without a key all settings are shown."""
+    """The key of the option. Without a key, the statement shows all settings."""
     value: str | None = None
 
 
 @dataclass(frozen=True)
 class Reset(Statement):
+    """RESET of an option, or of all."""
+
     key: str | None = None
 
 
 @dataclass(frozen=True)
 class LoadModule(Statement):
+    """LOAD MODULE."""
+
     name: str
     options: Options = ()
 
 
 @dataclass(frozen=True)
 class UnloadModule(Statement):
+    """UNLOAD MODULE."""
+
     name: str
 
 
@@ -337,6 +399,8 @@ class Jar(Statement):
 
 @dataclass(frozen=True)
 class StopJob(Statement):
+    """STOP JOB."""
+
     job: str
     savepoint: bool = False
     drain: bool = False

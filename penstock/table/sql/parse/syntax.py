@@ -1,4 +1,4 @@
-"""Queries and expressions as they were written: names are not looked up and nothing has a type yet."""
+"""Queries and expressions as they were written, without resolved names and types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE = Position()
 
 @dataclass(frozen=True)
 class Node:
-    """A part of a text. Where it stands does not matter when two are compared."""
+    """A part of a text. Comparisons ignore its position."""
 
     at: Position = field(compare=False)
 
@@ -21,7 +21,7 @@ class Node:
 # --- expressions ---
 @dataclass(frozen=True)
 class Name(Node):
-    """A column, perhaps with its table in front and fields behind."""
+    """A column, perhaps with its table before it and fields after it."""
 
     parts: tuple[str, ...]
 
@@ -35,34 +35,34 @@ class Star(Node):
 
 @dataclass(frozen=True)
 class Constant(Node):
-    """A literal with the type that its form gives it."""
+    """A literal with the type of its form."""
 
     type: DataType
     value: Any
     text: str = field(default="", compare=False)
-    """As SQL writes it."""
+    """The literal as SQL writes it."""
 
 
 @dataclass(frozen=True)
 class Word(Node):
-    """A word that belongs to a function's syntax: a unit, a side of TRIM, a behaviour of JSON_VALUE."""
+    """A word of a function's syntax: a unit, a side of TRIM, a behaviour of JSON_VALUE."""
 
     word: str
 
 
 @dataclass(frozen=True)
 class Invoke(Node):
-    """A function or an operator with its arguments. Operators have their sign as name."""
+    """A function or an operator with its arguments. The name of an operator is its sign."""
 
     name: str
     args: tuple[Node, ...]
     path: tuple[str, ...] = ()
-    """Catalog and database, if they were named."""
+    """Catalog and database, if they are given."""
     names: tuple[str | None, ...] = ()
-    """Names of arguments that were given with =>."""
+    """Names of arguments that are given with =>."""
     distinct: bool = False
     star: bool = False
-    """COUNT(*)."""
+    """True for COUNT(*)."""
     filter: Node | None = None
     order: tuple[Ordering, ...] = ()
     over: Window | str | None = None
@@ -72,6 +72,8 @@ class Invoke(Node):
 
 @dataclass(frozen=True)
 class CastTo(Node):
+    """CAST or, if `safe`, TRY_CAST."""
+
     value: Node
     aim: DataType
     safe: bool = False
@@ -79,7 +81,10 @@ class CastTo(Node):
 
 @dataclass(frozen=True)
 class Nested(Node):
-    """A query inside an expression: kind is SCALAR, EXISTS, or IN with the values that are looked for."""
+    """A query inside an expression.
+
+    `kind` is SCALAR, EXISTS, IN with the values before it, or a sign and ALL or SOME.
+    """
 
     kind: str
     query: Query
@@ -104,12 +109,16 @@ class TableArg(Node):
 
 @dataclass(frozen=True)
 class Descriptor(Node):
+    """DESCRIPTOR(columns)."""
+
     columns: tuple[str, ...]
 
 
 # --- pieces of a query ---
 @dataclass(frozen=True)
 class Ordering(Node):
+    """An expression of ORDER BY."""
+
     value: Node
     descending: bool = False
     nulls_first: bool | None = None
@@ -117,21 +126,23 @@ class Ordering(Node):
 
 @dataclass(frozen=True)
 class Bound:
-    """An end of a frame: kind is UNBOUNDED, CURRENT, or an offset that is before or behind."""
+    """An end of a frame."""
 
     kind: str
-    """PRECEDING or FOLLOWING; CURRENT ROW."""
+    """PRECEDING, FOLLOWING or CURRENT ROW."""
     offset: Node | None = None
-    """None with PRECEDING or FOLLOWING is UNBOUNDED."""
+    """The distance. PRECEDING or FOLLOWING without one is UNBOUNDED."""
 
 
 @dataclass(frozen=True)
 class Window(Node):
+    """A window of OVER or WINDOW."""
+
     base: str | None = None
     partition: tuple[Node, ...] = ()
     order: tuple[Ordering, ...] = ()
     rows: bool | None = None
-    """None without a frame."""
+    """True for ROWS, False for RANGE, None without a frame."""
     start: Bound | None = None
     end: Bound | None = None
 
@@ -146,30 +157,34 @@ class Item(Node):
 
 @dataclass(frozen=True)
 class Group(Node):
-    """An element of GROUP BY: kind is SETS, ROLLUP, CUBE, or "" for a plain expression or a list in brackets."""
+    """An element of GROUP BY. `kind` is SETS, ROLLUP, CUBE, or "" for an expression or a list in brackets."""
 
     kind: str
     members: tuple[Any, ...]
-    """Expressions; for SETS groups again; for ROLLUP and CUBE tuples of expressions."""
+    """Expressions, or groups for SETS, or tuples of expressions for ROLLUP and CUBE."""
 
 
 # --- what stands in FROM ---
 @dataclass(frozen=True)
 class Source(Node):
-    """Something with rows."""
+    """A source of rows in FROM."""
 
 
 @dataclass(frozen=True)
 class TableName(Source):
+    """A table by its name."""
+
     path: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
-    """Of the hint OPTIONS."""
+    """The options of the hint OPTIONS."""
     as_of: Node | None = None
-    """FOR SYSTEM_TIME AS OF."""
+    """The time of FOR SYSTEM_TIME AS OF."""
 
 
 @dataclass(frozen=True)
 class Derived(Source):
+    """A query in brackets."""
+
     query: Query
     lateral: bool = False
 
@@ -183,12 +198,16 @@ class FunctionTable(Source):
 
 @dataclass(frozen=True)
 class Unnest(Source):
+    """UNNEST of an expression."""
+
     value: Node
     ordinality: bool = False
 
 
 @dataclass(frozen=True)
 class Aliased(Source):
+    """A source with an alias."""
+
     source: Source
     alias: str
     columns: tuple[str, ...] = ()
@@ -196,6 +215,8 @@ class Aliased(Source):
 
 @dataclass(frozen=True)
 class Joined(Source):
+    """A join of two sources."""
+
     left: Source
     right: Source
     kind: str
@@ -207,7 +228,7 @@ class Joined(Source):
 
 @dataclass(frozen=True)
 class Matched(Source):
-    """MATCH_RECOGNIZE. `pattern` is the tree that plan.nodes.MatchSpec describes."""
+    """MATCH_RECOGNIZE. `pattern` is a tree as in penstock.table.logical.nodes.MatchSpec."""
 
     source: Source
     partition: tuple[Node, ...]
@@ -224,11 +245,13 @@ class Matched(Source):
 # --- queries ---
 @dataclass(frozen=True)
 class Query(Node):
-    """Something that has a result."""
+    """A query: a node with a result."""
 
 
 @dataclass(frozen=True)
 class Select(Query):
+    """SELECT with its clauses."""
+
     items: tuple[Item, ...]
     source: Source | None = None
     where: Node | None = None
@@ -238,11 +261,13 @@ class Select(Query):
     windows: tuple[tuple[str, Window], ...] = ()
     distinct: bool = False
     ttl: tuple[tuple[str, int], ...] = ()
-    """Of the hint STATE_TTL: tables, and how many milliseconds their state is kept."""
+    """Tables of the hint STATE_TTL, with the time to live of their state in milliseconds."""
 
 
 @dataclass(frozen=True)
 class ValueRows(Query):
+    """VALUES."""
+
     rows: tuple[tuple[Node, ...], ...]
 
 
@@ -258,6 +283,8 @@ class Combined(Query):
 
 @dataclass(frozen=True)
 class Ordered(Query):
+    """A query with ORDER BY, OFFSET and LIMIT."""
+
     query: Query
     order: tuple[Ordering, ...] = ()
     offset: int = 0
@@ -266,6 +293,8 @@ class Ordered(Query):
 
 @dataclass(frozen=True)
 class CommonTable(Node):
+    """A table of WITH."""
+
     name: str
     columns: tuple[str, ...]
     query: Query
@@ -273,5 +302,7 @@ class CommonTable(Node):
 
 @dataclass(frozen=True)
 class With(Query):
+    """WITH and a query."""
+
     tables: tuple[CommonTable, ...]
     query: Query

@@ -1,4 +1,4 @@
-"""CREATE and DROP: tables with all that their columns can say, views, functions, databases, catalogs."""
+"""CREATE and DROP of tables, views, functions, databases and catalogs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LIKE = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS
 
 @dataclass
 class Elements:
-    """What stands between the brackets of CREATE TABLE or ALTER TABLE ADD."""
+    """The contents of the brackets of CREATE TABLE or ALTER TABLE ADD."""
 
     columns: list[st.Placed] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """Names without a type, as CREATE TABLE AS allows."""
+    """Names without a type, which CREATE TABLE AS allows."""
     watermark: st.WatermarkSpec | None = None
     primary_key: st.PrimaryKey | None = None
 
@@ -31,10 +31,11 @@ _NOT_OFFERED = {
 
 
 class TableParser(QueryParser):
-    """Reads what makes and removes tables and the like."""
+    """Parses CREATE and DROP."""
 
     # --- CREATE ---
     def create(self) -> st.Statement:
+        """Parse a CREATE statement."""
         replaces = self.accept("REPLACE")
         if not replaces:
             self.expect("CREATE")
@@ -83,7 +84,7 @@ class TableParser(QueryParser):
         return table
 
     def _distribution(self) -> str:
-        """How buckets are made is kept as it was written."""
+        """Parse DISTRIBUTED, and return its text as it was written."""
         start = self.index
         self.expect("DISTRIBUTED")
         if self.accept("BY"):
@@ -113,7 +114,7 @@ class TableParser(QueryParser):
         return st.Like(path, tuple(choices))
 
     def options(self) -> st.Options:
-        """('key' = 'value', ...)"""
+        """Parse ('key' = 'value', ...)."""
         self.expect_symbol("(")
         found: list[tuple[str, str]] = []
         while not self.sees_symbol(")") and (not found or self.accept_symbol(",")):
@@ -125,6 +126,7 @@ class TableParser(QueryParser):
 
     # --- columns, watermark, key ---
     def elements(self) -> Elements:
+        """Parse columns, watermark and primary key in brackets."""
         found = Elements()
         self.expect_symbol("(")
         first = True
@@ -135,6 +137,7 @@ class TableParser(QueryParser):
         return found
 
     def element(self, found: Elements) -> None:
+        """Parse a column, a watermark or a primary key, and add it."""
         if self.accept("WATERMARK", "FOR"):
             if found.watermark:
                 self.fail("a column, as a table has one watermark only")
@@ -145,11 +148,13 @@ class TableParser(QueryParser):
             self._column(found)
 
     def watermark(self) -> st.WatermarkSpec:
+        """Parse the column and the expression of a watermark."""
         column = self.path()
         self.expect("AS")
         return st.WatermarkSpec(column, self.expression_with_text())
 
     def primary_key(self) -> st.PrimaryKey:
+        """Parse a primary key."""
         name = self.name() if self.accept("CONSTRAINT") else None
         if self.sees("UNIQUE"):
             self.fail("PRIMARY KEY, as unique columns are not supported otherwise")
@@ -164,6 +169,7 @@ class TableParser(QueryParser):
             raise SqlValidateException(f"{self.at}: found {found}; expected NOT ENFORCED, as keys are not checked")
 
     def expression_with_text(self) -> st.Expression:
+        """Parse an expression, and keep its text."""
         start = self.index
         tree = self.expression()
         return st.Expression(self.text_since(start), tree)
@@ -186,6 +192,7 @@ class TableParser(QueryParser):
         found.columns.append(st.Placed(column, where, after))
 
     def column(self, name: str) -> st.ColumnSpec:
+        """Parse the definition of a column after its name."""
         if self.accept("AS"):
             expression = self.expression_with_text()
             return st.ColumnSpec(name, None, st.COMPUTED, expression, comment=self._comment())
@@ -221,7 +228,7 @@ class TableParser(QueryParser):
         return st.CreateFunction(path, target, language, temporary, system, exists, tuple(resources))
 
     def target(self) -> tuple[str, str]:
-        """What a function is, and its language."""
+        """Parse the class of a function, and its language."""
         target = self.string()
         language = self.expect_any("JAVA", "SCALA", "PYTHON", "SQL") if self.accept("LANGUAGE") else "JAVA"
         return target, language
@@ -236,6 +243,7 @@ class TableParser(QueryParser):
 
     # --- DROP ---
     def drop(self) -> st.Statement:
+        """Parse a DROP statement."""
         self.expect("DROP")
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")

@@ -1,4 +1,4 @@
-"""The words of a text: sqlglot's tokenizer with Flink's lexical rules, and the place of every token."""
+"""The tokens of a text, by sqlglot's tokenizer with Flink's lexical rules, and their positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 class FlinkTokenizer(Tokenizer):
-    """No keywords: which words mean something depends on where they stand, which the parser knows."""
+    """A tokenizer without keywords. The parser decides by the context which words have a meaning."""
 
     IDENTIFIERS = ["`"]
     QUOTES = ["'"]
@@ -48,7 +48,7 @@ class FlinkTokenizer(Tokenizer):
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """Where something stands in the text; both count from 1."""
+    """A position in the text. Lines and columns count from 1."""
 
     line: int = 1
     column: int = 1
@@ -59,6 +59,8 @@ class Position:
 
 @dataclass(frozen=True)
 class Token:
+    """A token with its position."""
+
     kind: str
     text: str
     start: int
@@ -67,29 +69,30 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """A word in capitals; nothing for all that is not a plain word."""
+        """The word in capitals, or an empty string for other tokens."""
         return self.text.upper() if self.kind == WORD else ""
 
     def describe(self) -> str:
-        """How an error names it."""
+        """Return the text of the token for errors."""
         if self.kind == END:
             return "the end of the text"
         return f"'{self.text}'" if self.kind == STRING else f'"{self.text}"'
 
 
 class Lines:
-    """Positions of offsets in a text."""
+    """Converts offsets in a text to positions."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(index + 1 for index, sign in enumerate(text) if sign == "\n")]
 
     def position(self, offset: int) -> Position:
+        """Return the position of an offset."""
         line = bisect.bisect_right(self._starts, offset)
         return Position(line, offset - self._starts[line - 1] + 1)
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a text; the last one says that it ends."""
+    """Return the tokens of a text. The last one marks its end."""
     lines = Lines(text)
     try:
         found = FlinkTokenizer().tokenize(text)
@@ -110,13 +113,13 @@ def _token(one: SqlglotToken, text: str, lines: Lines) -> Token:
 
 
 def _unicode(text: str) -> str:
-    """The characters behind \\XXXX of a U&'...' string."""
+    r"""Return the text of a U&'...' string, with \XXXX replaced by characters."""
     parts = text.split("\\")
     return parts[0] + "".join(chr(int(part[:4], 16)) + part[4:] for part in parts[1:])
 
 
 def _unreadable(text: str, lines: Lines) -> SqlParserException:
-    """A quote or comment that never ends: the last one that was opened is meant."""
+    """Return the error for a quote or comment that never ends: the last one that was opened."""
     for sign, name in (("/*", "comment"), ("'", "string"), ("`", "quoted name")):
         ends = "*/" if sign == "/*" else sign
         if text.count(sign) > text.count(ends) or (sign == ends and text.count(sign) % 2):

@@ -65,10 +65,10 @@ _NAMES += ["MULTISET", "ROW"]
 
 
 class TypeParser(Cursor):
-    """Reads types; the parsers of expressions and statements build on it."""
+    """Parses types. The parsers of expressions and statements are subclasses."""
 
     def data_type(self, nullable: bool = True) -> DataType:
-        """A type with NULL or NOT NULL behind it, and perhaps ARRAY or MULTISET behind that."""
+        """Parse a type, then NULL or NOT NULL, and perhaps ARRAY or MULTISET."""
         at = self.at
         try:
             found = self._nullability(self._plain_type(), nullable)
@@ -178,7 +178,7 @@ class TypeParser(Cursor):
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a text names.
+    """Return the type that a text names.
 
     >>> parse_type("ARRAY<DECIMAL(5, 2) NOT NULL>").as_sql()
     'ARRAY<DECIMAL(5, 2) NOT NULL>'

@@ -1,4 +1,4 @@
-"""References from a query inside to the one around it: finding them and putting other expressions in their place."""
+"""References from a subquery to the surrounding query: finding and replacing them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.table.logical.rex import InputRef, OuterRef, Rex, Subquery, rewrit
 
 
 def rexes(relation: Relation) -> Iterator[Rex]:
-    """The expressions of one relation."""
+    """Yield the expressions of one relation."""
     if isinstance(relation, Project):
         yield from relation.exprs
     elif isinstance(relation, Correlate):
@@ -31,7 +31,7 @@ def rexes(relation: Relation) -> Iterator[Rex]:
 
 
 def with_rexes(relation: Relation, change: Callable[[Rex], Rex]) -> Relation:
-    """The relation with other expressions."""
+    """Return the relation with changed expressions."""
     if isinstance(relation, Project):
         return replace(relation, exprs=tuple(map(change, relation.exprs)))
     if isinstance(relation, Filter):
@@ -45,6 +45,7 @@ def with_rexes(relation: Relation, change: Callable[[Rex], Rex]) -> Relation:
 
 
 def is_correlated(rex: Rex) -> bool:
+    """Return True if an expression refers to a surrounding query."""
     return any(isinstance(part, OuterRef) or _inner_correlation(part) for part in walk(rex))
 
 
@@ -58,13 +59,14 @@ def _inner_correlation(part: Rex) -> bool:
 
 
 def is_correlated_plan(plan: Relation) -> bool:
+    """Return True if a plan refers to a surrounding query."""
     return any(is_correlated(rex) for node in walk_plan(plan) for rex in rexes(node))
 
 
 def with_outer(plan: Relation, change: Callable[[InputRef], Rex], depth: int = 1) -> Relation:
-    """The plan of a query inside, with its references to the columns around it changed.
+    """Return the plan of a subquery with changed references to the columns around it.
 
-    `change` gets a reference as the query around would write it, and gives what it writes instead.
+    `change` gets a reference in the form of the surrounding query, and returns its replacement.
     """
 
     def node(relation: Relation) -> Relation:

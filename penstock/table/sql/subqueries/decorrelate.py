@@ -1,4 +1,4 @@
-"""Queries inside of expressions become joins: semi and anti joins where they choose rows, left joins elsewhere."""
+"""Queries inside of expressions become joins: semi and anti joins where they select rows, left joins elsewhere."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ALWAYS = "$true"
 
 
 def decorrelated(functions: Functions, plan: Relation) -> Relation:
-    """The plan without Subquery and OuterRef."""
+    """Return the plan without Subquery and OuterRef."""
 
     def node(relation: Relation) -> Relation:
         if not any(isinstance(part, Subquery) for rex in rexes(relation) for part in walk(rex)):
@@ -70,6 +70,7 @@ class _Replacing:
         self.functions = functions
 
     def relation(self, relation: Relation) -> Relation:
+        """Return a relation without queries in its expressions."""
         if isinstance(relation, Filter):
             return self._filter(relation)
         if isinstance(relation, Project):
@@ -96,7 +97,7 @@ class _Replacing:
         return self._with_sides(relation, mine)
 
     def _with_sides(self, relation: Join, mine: Sequence[Rex]) -> Relation:
-        """Conditions with queries become columns of the side that they speak of."""
+        """Replace conditions with queries by columns of the side that they read."""
         width = len(relation.left.columns)
         of_left = [rex for rex in mine if all(index < width for index in refs(rex))]
         of_right = [rex for rex in mine if rex not in of_left]
@@ -118,7 +119,7 @@ class _Replacing:
         return Project(relation.columns, joined, tuple(joined.ref(index) for index in kept))
 
     def _left_join(self, relation: Join, mine: Sequence[Rex]) -> Relation:
-        """Conditions that speak of the right side alone choose its rows before the join."""
+        """Filter the right side before the join by conditions that read only this side."""
         width = len(relation.left.columns)
         parts = conjuncts(relation.condition)
         kept = conjunction([shift_refs(rex, -width) for rex in mine])
@@ -140,7 +141,7 @@ class _Replacing:
         return plan if len(plan.columns) == width else cut(plan, width)
 
     def _decide(self, plan: Relation, rex: Rex) -> Relation:
-        """The rows for which a condition with a query holds."""
+        """Return the rows for which a condition with a query holds."""
         negated = isinstance(rex, Call) and rex.function == "NOT"
         inner = rex.args[0] if isinstance(rex, Call) and negated else rex
         if isinstance(inner, Subquery) and inner.kind in {"EXISTS", "IN"} and not any(map(_has_query, inner.args)):
@@ -171,13 +172,13 @@ class _Replacing:
         return Join(plan.columns, plan, inside.plan, kind, condition, null_aware=null_aware)
 
     def _not_false(self, tests: Sequence[Rex]) -> Rex:
-        """With a NULL, NOT IN does not hold either."""
+        """Return a condition that is true unless a test is false. With a NULL, NOT IN does not hold either."""
         whole = conjunction(list(tests)) or TRUE
         return self._call("NOT", self._call("IS FALSE", whole))
 
     # --- values ---
     def _values(self, plan: Relation, exprs: Sequence[Rex]) -> tuple[Relation, tuple[Rex, ...]]:
-        """The relation with the values of all queries as further columns, and the expressions over it."""
+        """Return the relation with the values of all queries as further columns, and the expressions over it."""
         found: dict[Rex, Rex] = {}
         for query in _queries(exprs):
             args = tuple(rewritten(arg, found.get) for arg in query.args)
@@ -209,7 +210,7 @@ class _Replacing:
         return joined, _nullable(around(inside.outputs[0], width), joined.columns)
 
     def _single_value(self, inside: Pulled) -> Pulled:
-        """More than one row for a value is an error of the data, which SINGLE_VALUE finds."""
+        """Return a subquery with SINGLE_VALUE, which fails at run time if there is more than one row."""
         below = materialise(inside)
         made, inner, outer = with_outer_keys(below)
         kind = made.columns[0].type.nullable()
@@ -224,7 +225,7 @@ class _Replacing:
         calls: Sequence[AggregateCall],
         results: Sequence[int],
     ) -> Pulled:
-        """Aggregates over the rows for one row around."""
+        """Return aggregates over the rows that belong to each row of the surrounding query."""
         keys = tuple(dict.fromkeys(inner))
         columns = (*(made.columns[index] for index in keys), *(Column(call.name, call.type) for call in calls))
         result = Aggregate(columns, made, keys, tuple(calls))
@@ -245,7 +246,7 @@ class _Replacing:
         return self._call(">", self._call("COALESCE", total, zero), zero)
 
     def _counts(self, inside: Pulled, further: Sequence[str] = ()) -> Pulled:
-        """How many rows there are, how many without NULL, and further aggregates of the first column."""
+        """Return the number of rows, the number without NULL, and further aggregates of the first column."""
         width = len(inside.outputs)
         below = materialise(inside)
         made, inner, outer = with_outer_keys(below)
@@ -275,7 +276,7 @@ class _Replacing:
         return found, self._call("CASE", empty, false, mark, TRUE, unknown, null, false)
 
     def _mark(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
-        """A left join with the distinct rows of the query, and whether a row was found."""
+        """Return a left join with the distinct rows of the query, and a condition that tells if a row was found."""
         below = materialise(inside)
         made, inner, outer = with_outer_keys(below)
         keys = tuple(dict.fromkeys([*range(len(inside.outputs)), *inner]))
@@ -290,7 +291,10 @@ class _Replacing:
         return joined, self._call("IS NOT NULL", joined.ref(len(joined.columns) - 1))
 
     def _compare(self, plan: Relation, inside: Pulled, arg: Rex, kind: str) -> tuple[Relation, Rex]:
-        """`x > ALL (...)` looks at the greatest, `x > SOME (...)` at the least value."""
+        """Return the value of a comparison.
+
+        `x > ALL (...)` compares with the greatest, `x > SOME (...)` with the least value.
+        """
         sign, quantifier = kind.split(" ")
         counts = self._counts(inside, ("MIN", "MAX"))
         joined = self._left(plan, counts)
@@ -328,7 +332,7 @@ def _reads_around(rex: Rex) -> bool:
 
 
 def _queries(exprs: Sequence[Rex]) -> list[Subquery]:
-    """The queries in some expressions, each once. A query among the values that another one looks for comes first."""
+    """Return the queries in expressions, each once. A query in the arguments of another one comes first."""
     queries: dict[Subquery, None] = {}
     for rex in exprs:
         for part in walk(rex):
@@ -346,7 +350,7 @@ def _join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> 
 
 
 def _behind(rex: Rex, width: int, more: int) -> Rex:
-    """A condition of a join whose left side has `more` columns behind its first `width`."""
+    """Return a condition for a join whose left side has `more` columns after its first `width`."""
 
     def change(one: Rex) -> Rex | None:
         late = isinstance(one, InputRef) and one.index >= width
@@ -356,7 +360,7 @@ def _behind(rex: Rex, width: int, more: int) -> Rex:
 
 
 def _pad(columns: Columns, missing: bool) -> Columns:
-    """The columns of a side of a join, which may be missing."""
+    """Return the columns of a side of a join, nullable if the side may be missing."""
     return tuple(replace(one, type=one.type.nullable()) if missing else one for one in columns)
 
 
@@ -366,14 +370,14 @@ def _join_columns(left: Columns, right: Columns, kind: str) -> Columns:
 
 
 def _nullable(rex: Rex, columns: Columns) -> Rex:
-    """The expression over a join whose right side may be missing."""
+    """Return the expression over a join whose right side may be missing."""
     return rewritten(
         rex, lambda one: InputRef(columns[one.index].type, one.index) if isinstance(one, InputRef) else None
     )
 
 
 def one_row(plan: Relation) -> bool:
-    """Whether a plan cannot have more than one row."""
+    """Return True if a plan cannot have more than one row."""
     if isinstance(plan, Project | Filter):
         return one_row(plan.input)
     if isinstance(plan, Sort):
@@ -385,9 +389,9 @@ def one_row(plan: Relation) -> bool:
 
 # --- LATERAL ---
 def lateral_join(functions: Functions, left: Relation, right: Relation, kind: str, condition: Rex | None) -> Relation:
-    """A join whose right side speaks of the left.
+    """Return a join whose right side refers to the left.
 
-    An aggregate over nothing is no row here, as in Flink; only one that stands alone in a LEFT JOIN has its value.
+    An aggregate over no rows gives no row here, as in Flink. It gives its value only if it stands alone in a LEFT JOIN.
     """
     right = decorrelated(functions, right)
     if not is_correlated_plan(right):
@@ -409,7 +413,7 @@ def lateral_join(functions: Functions, left: Relation, right: Relation, kind: st
 
 
 def _without_outer_outputs(inside: Pulled) -> Pulled:
-    """Columns that a missing row makes NULL are computed below the join."""
+    """Compute the outputs below the join, if a missing row must make them NULL."""
     plain = all(isinstance(rex, InputRef) for rex in inside.outputs)
     outer = any(isinstance(part, OuterRef) for rex in inside.outputs for part in walk(rex))
     return inside if plain or outer else materialise(inside)

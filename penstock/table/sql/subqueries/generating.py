@@ -1,7 +1,7 @@
-"""A correlated query for all rows around it at once: joined with the distinct values that it reads of them.
+"""A correlated query for all surrounding rows at once: a join with the distinct values that it reads of them.
 
-This works where a condition cannot simply be pulled up, as below an aggregate with another comparison than =. Every
-relation of the query gets the values as further columns at its end, and computes within each of them.
+This works where a condition cannot be pulled up, such as below an aggregate with a comparison other than =. Every
+relation of the query gets the values as further columns at its end, and computes within each combination of them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from penstock.table.types.data_types import BigIntType, BooleanType
 
 
 def generate(functions: Functions, left: Relation, plan: Relation, empty_groups: bool = True) -> Pulled:
-    """The plan of a query inside, for every combination of values that it reads of `left`.
+    """Return the plan of a subquery for every combination of values that it reads of `left`.
 
-    Without `empty_groups` there is no row for an aggregate over nothing.
+    Without `empty_groups`, an aggregate over no rows gives no row.
     """
     indices = _indices(plan)
     values = projection(left, [left.ref(index) for index in indices], [f"$v{index}" for index in indices])
@@ -50,13 +50,13 @@ def generate(functions: Functions, left: Relation, plan: Relation, empty_groups:
 
 
 def _indices(plan: Relation) -> list[int]:
-    """The columns of the query around that a plan reads."""
+    """Return the columns of the surrounding query that a plan reads."""
     parts = (part for node in walk_plan(plan) for rex in rexes(node) for part in walk(rex))
     return sorted({part.index for part in parts if isinstance(part, OuterRef) and part.depth == 1})
 
 
 def same(one: Rex, other: Rex) -> Rex:
-    """Equality that holds for NULLs too."""
+    """Return an equality that also holds for NULLs."""
     return Call(BooleanType(False), "IS NOT DISTINCT FROM", (one, other))
 
 
@@ -68,7 +68,7 @@ class _Attaching:
     empty_groups: bool
 
     def attach(self, plan: Relation) -> Relation:
-        """The plan with the columns of the domain behind its own."""
+        """Return the plan with the columns of the domain after its own."""
         if not is_correlated_plan(plan):
             return Join((*plan.columns, *self.domain.columns), plan, self.domain, "INNER", None)
         attach = _ATTACH.get(type(plan))
@@ -79,7 +79,7 @@ class _Attaching:
         return attach(self, plan)
 
     def _rex(self, rex: Rex, offset: int) -> Rex:
-        """An expression of the plan, with the domain's columns starting at `offset`."""
+        """Return an expression of the plan. The columns of the domain start at `offset`."""
 
         def change(one: Rex) -> Rex | None:
             if not isinstance(one, OuterRef):
@@ -94,7 +94,7 @@ class _Attaching:
         return [InputRef(column.type, offset + n) for n, column in enumerate(self.domain.columns)]
 
     def _behind(self, plan: Relation, old: int, offset: int) -> Relation:
-        """The first `old` columns of the result and the domain's, which stand at `offset`, last."""
+        """Return the first `old` columns of the result, then the columns of the domain, which are at `offset`."""
         size = len(self.domain.columns)
         order = [n for n in range(len(plan.columns)) if not offset <= n < offset + size]
         order = [*order[:old], *range(offset, offset + size)]
@@ -149,7 +149,7 @@ class _Attaching:
         return self._with_empty_groups(plan, made)
 
     def _with_empty_groups(self, plan: Aggregate, made: Aggregate) -> Relation:
-        """An aggregate without keys has a row for nothing too."""
+        """Add the row that an aggregate without keys has for no rows."""
         size = len(self.domain.columns)
         tests = [same(one, other) for one, other in zip(self._domain(0), self._domain(size), strict=True)]
         columns = (*self.domain.columns, *_pad(made, "LEFT"))

@@ -1,4 +1,4 @@
-"""A correlated query without its correlation: what speaks of the query around is pulled up, to become a condition."""
+"""A correlated query without its correlation: conditions on the surrounding query are pulled up."""
 
 from __future__ import annotations
 
@@ -34,29 +34,32 @@ _NOT_SUPPORTED = "a query inside that refers to the query around it is not suppo
 
 
 class NotPulled(TableException):
-    """The correlation cannot be pulled up; a join with the values of the query around may still do."""
+    """The error for a correlation that cannot be pulled up.
+
+    A join with the values of the surrounding query may still work.
+    """
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """A plan that stands alone, with what its columns were and under which conditions its rows count.
+    """A plan without correlation, with the former columns and the conditions on its rows.
 
-    `outputs` and `predicates` are over the columns of the plan, with OuterRefs to the query around.
+    `outputs` and `predicates` are over the columns of the plan, with OuterRefs to the surrounding query.
     """
 
     plan: Relation
     outputs: tuple[Rex, ...]
     predicates: tuple[Rex, ...] = ()
     single: bool = False
-    """Whether there is a row for every row of the query around; a missing one means an aggregate over nothing."""
+    """True if there is a row for every row of the surrounding query. A missing row means an aggregate over no rows."""
 
     def substitute(self, rex: Rex) -> Rex:
-        """An expression over the former columns."""
+        """Return an expression over the former columns."""
         return rewritten(rex, lambda one: self.outputs[one.index] if isinstance(one, InputRef) else None)
 
 
 def pull_up(functions: Functions, plan: Relation) -> Pulled:
-    """The plan of a query inside without references to the query around."""
+    """Return the plan of a subquery without references to the surrounding query."""
     if not is_correlated_plan(plan):
         return Pulled(plan, _refs(plan))
     pull = _PULLS.get(type(plan))
@@ -106,7 +109,7 @@ def _join(functions: Functions, plan: Join) -> Pulled:
 
 
 def _one_sided_join(functions: Functions, plan: Join) -> Pulled:
-    """A join that keeps the rows of the left: only the left may be correlated."""
+    """Pull up through a join that keeps the rows of the left. Only the left side may be correlated."""
     wrong = is_correlated_plan(plan.right) or (plan.condition is not None and is_correlated(plan.condition))
     if plan.kind not in {"LEFT", "SEMI", "ANTI"} or wrong:
         raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a {plan.kind} join")
@@ -140,14 +143,14 @@ def _aggregate(functions: Functions, plan: Aggregate) -> Pulled:
 
 
 def _count_or_zero(functions: Functions, ref: InputRef, call: AggregateCall, single: bool) -> Rex:
-    """A count over nothing is 0, not NULL."""
+    """Return a count that is 0, not NULL, for no rows."""
     if not single or call.function not in COUNTS:
         return ref
     return functions.resolve("COALESCE", (InputRef(ref.type.nullable(), ref.index), Literal(BigIntType(False), 0)))
 
 
 def _sort(functions: Functions, plan: Sort) -> Pulled:
-    """Without a limit the order means nothing; with one it is a rank among the rows for one row around."""
+    """Pull up through an order. With a limit, it becomes a rank among the rows of each surrounding row."""
     below = pull_up(functions, plan.input)
     if plan.limit is None and not plan.offset:
         return below
@@ -161,7 +164,7 @@ def _sort(functions: Functions, plan: Sort) -> Pulled:
 
 
 def rank_rows(functions: Functions, made: Relation, partition: Sequence[int], plan: Sort) -> Relation:
-    """The rows that a limit keeps in each partition, with their rank as last column."""
+    """Return the rows that a limit keeps in each partition, with their rank as last column."""
     rank = AggregateCall("ROW_NUMBER", (), BigIntType(False), "$rank")
     spec = OverSpec(tuple(partition), plan.keys, Frame(True, None, 0), (rank,))
     over = Over((*made.columns, Column("$rank", BigIntType(False))), made, (spec,))
@@ -173,7 +176,7 @@ def rank_rows(functions: Functions, made: Relation, partition: Sequence[int], pl
 
 
 def _over(functions: Functions, plan: Over) -> Pulled:
-    """The rows for one row around are a partition of their own."""
+    """Pull up through OVER. The rows of each surrounding row become a partition."""
     below = materialise(pull_up(functions, plan.input))
     made, inner, outer = with_outer_keys(below)
     windows = tuple(replace(one, partition=(*one.partition, *inner)) for one in plan.windows)
@@ -187,7 +190,7 @@ def _over(functions: Functions, plan: Over) -> Pulled:
 
 # --- helpers ---
 def materialise(below: Pulled) -> Pulled:
-    """The same with the former columns as the first columns of the plan, and behind them what the predicates need."""
+    """Compute the former columns as the first columns of the plan, and add the columns of the predicates."""
     if any(is_correlated(rex) for rex in below.outputs):
         raise NotPulled(f"{_NOT_SUPPORTED}: it computes with values of the query around before an aggregate or join")
     exprs = list(below.outputs)
@@ -205,18 +208,19 @@ def _placing(exprs: list[Rex], plan: Relation) -> Callable[[Rex], Rex | None]:
 
 @dataclass(frozen=True)
 class Outer:
-    """The side of an equality that speaks of the query around."""
+    """The side of an equality that refers to the surrounding query."""
 
     function: str
-    """`=`, or IS NOT DISTINCT FROM, which holds for NULLs too."""
+    """`=`, or IS NOT DISTINCT FROM, which also holds for NULLs."""
     value: Rex
 
     def compare(self, functions: Functions, inner: Rex) -> Rex:
+        """Return the equality with an inner expression."""
         return functions.resolve(self.function, (inner, self.value))
 
 
 def with_outer_keys(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
-    """The plan with the inner side of every predicate as a column, these columns, and the outer sides."""
+    """Return the plan with the inner side of every predicate as a column, these columns, and the outer sides."""
     exprs = list(_refs(below.plan))
     inner: list[int] = []
     outer: list[Outer] = []
@@ -232,7 +236,7 @@ def with_outer_keys(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
 
 
 def sides(predicate: Rex) -> tuple[Rex, Outer]:
-    """The inner and the outer side of an equality."""
+    """Return the inner and the outer side of an equality."""
     if isinstance(predicate, Call) and predicate.function in _EQUALITIES:
         one, other = predicate.args
         if not is_correlated(one) and not _reads_input(other):
@@ -247,7 +251,10 @@ def _reads_input(rex: Rex) -> bool:
 
 
 def around(rex: Rex, width: int) -> Rex:
-    """A predicate as the condition of a join with the query around, which has `width` columns, on the left."""
+    """Return a predicate as the condition of a join.
+
+    On the left is the surrounding query, which has `width` columns.
+    """
 
     def change(one: Rex) -> Rex | None:
         if isinstance(one, InputRef):

@@ -1,4 +1,4 @@
-"""IN, ANY, SOME and ALL with a query: what is compared gets one type on both sides."""
+"""IN, ANY, SOME and ALL with a query: both sides of the comparison get one type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def membership(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequence[Rex]) -> Rex:
+    """Return IN with a query."""
     fitted, plan = _alike(binder, node, plan, args)
     nullable = any(arg.type.is_nullable for arg in fitted) or any(one.is_nullable for one in plan.types())
     return Subquery(BooleanType(nullable), "IN", plan, tuple(fitted))
 
 
 def comparison(binder: ExpressionBinder, node: Nested, plan: Relation, arg: Rex) -> Rex:
-    """`x > ALL (query)`: the kind of the subquery is the sign and ALL or SOME."""
+    """Return `x > ALL (query)` and the like. The kind of the subquery is the sign and ALL or SOME."""
     (fitted,), plan = _alike(binder, node, plan, [arg])
     return Subquery(BooleanType(), node.kind, plan, (fitted,))
 
@@ -45,7 +46,7 @@ def _fit(functions: Functions, rex: Rex, aim: DataType) -> Rex:
 
 
 def cast_columns(functions: Functions, plan: Relation, aims: Sequence[DataType]) -> Relation:
-    """The plan with its columns cast to these types; itself if they have them."""
+    """Return the plan with its columns cast to these types, or the plan itself if they have them."""
     if all(kind.nullable() == aim.nullable() for kind, aim in zip(plan.types(), aims, strict=True)):
         return plan
     exprs: list[Rex] = []
