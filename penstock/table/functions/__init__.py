@@ -48,11 +48,11 @@ for _module in (
 
 
 _INTERNAL = frozenset({"AT", "FIELD", "ITEM", "NEGATE", "POSITIVE", "SINGLE_VALUE", "SUM0"})
-"""Functions that queries have signs for."""
+"""Functions for which queries have signs."""
 
 
 def names() -> list[str]:
-    """All functions that SHOW FUNCTIONS lists."""
+    """Return the names of all functions that SHOW FUNCTIONS lists."""
     return sorted(name.lower() for name in {*scalar_names(), *aggregate_names()} - _INTERNAL)
 
 

@@ -23,15 +23,15 @@ Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
 
 
 def compiled(rex: Rex) -> Compiled:
-    """A function that gives an expression's value for every row of a batch."""
+    """Return a function that computes the value of an expression for every row of a batch."""
     evaluate, aim = _evaluate(fold_constants(rex)), arrow_type(rex.type)
     return lambda batch, moment: _column(evaluate(batch, moment), batch.num_rows, aim)
 
 
 def constant(rex: Rex) -> Literal | None:
-    """The value of an expression that has no columns and is the same whenever it is computed; None for any other.
+    """Return the value of an expression without columns whose value never changes, or None for others.
 
-    Words of the syntax are no values, and an expression that fails is left for the rows that need it.
+    Words of the syntax are not values. An expression that fails is left to the rows that need it.
     """
     if isinstance(rex, Literal):
         return rex
@@ -45,7 +45,7 @@ def constant(rex: Rex) -> Literal | None:
 
 
 def fold_constants(rex: Rex) -> Rex:
-    """The expression with its constant parts computed."""
+    """Return the expression with its constant parts computed."""
     if isinstance(rex, Call) and not is_word(rex):
         known = constant(rex)
         if known is not None:
@@ -55,7 +55,7 @@ def fold_constants(rex: Rex) -> Rex:
 
 
 def is_word(rex: Rex) -> bool:
-    """Whether it belongs to the syntax of a call, such as the unit of EXTRACT, and is not a value."""
+    """Return True for a word of a call's syntax, such as the unit of EXTRACT, which is not a value."""
     return isinstance(rex, Literal) and isinstance(rex.type, NullType) and rex.value is not None
 
 
@@ -72,7 +72,7 @@ def _foldable(rex: Rex) -> bool:
 
 
 def _has_zone(rex: Call) -> bool:
-    """Whether the zone of the session, which is not known before the query runs, may decide the value."""
+    """Return True if the value may depend on the session's zone, which is unknown before the query runs."""
     return any(isinstance(one.type, LocalZonedTimestampType) for one in (rex, *rex.args))
 
 
@@ -83,7 +83,7 @@ def _portable(kind: DataType) -> bool:
 
 
 def _plain(value: Any, kind: DataType) -> Any:
-    """A value of Arrow in the form that a Literal has."""
+    """Return a value of Arrow in the form of a Literal."""
     from penstock.table.types import data_types as t
 
     if isinstance(kind, t.DayTimeIntervalType) and value is not None:
@@ -149,7 +149,7 @@ def _column(value: Value, rows: int, aim: pa.DataType) -> pa.Array:
 
 # --- calls that do not need all their arguments for every row ---
 def may_raise(rex: Rex) -> bool:
-    """Whether it must not be evaluated for a row that does not need it."""
+    """Return True if an expression must not be evaluated for rows that do not need it."""
     return any(isinstance(one, Call) and _can_fail(one) for one in walk(rex))
 
 
@@ -160,7 +160,10 @@ def _can_fail(call: Call) -> bool:
 
 
 def _where(rex: Rex) -> Callable[[pa.RecordBatch, Moment, pa.Array], Value]:
-    """Evaluates for the rows of a mask alone, if it must; the other rows are NULL."""
+    """Return a function that evaluates an expression, if it can fail, only for the rows of a mask.
+
+    Other rows are NULL.
+    """
     whole = _evaluate(rex)
     if not may_raise(rex):
         return lambda batch, moment, mask: whole(batch, moment)
@@ -183,7 +186,7 @@ def _where(rex: Rex) -> Callable[[pa.RecordBatch, Moment, pa.Array], Value]:
 
 
 def _logic(rex: Call, decisive: bool) -> Evaluate:
-    """AND and OR: a right side that may fail is evaluated only where the left does not decide."""
+    """Evaluate AND and OR. A right side that can fail is evaluated only where the left side does not decide."""
     join = pc.and_kleene if rex.function == "AND" else pc.or_kleene
     first, *others = rex.args
     left, rights = _evaluate_column(first), [_where(other) for other in others]
@@ -199,7 +202,7 @@ def _logic(rex: Call, decisive: bool) -> Evaluate:
 
 
 def _case(rex: Call) -> Evaluate:
-    """CASE: conditions one after the other, values only where their condition was the first to hold."""
+    """Evaluate CASE: conditions in order, and values only where their condition is the first that holds."""
     aim = arrow_type(rex.type)
     branches = [(_where(when), _where(then)) for when, then in zip(rex.args[:-1:2], rex.args[1::2], strict=True)]
     otherwise = _where(rex.args[-1])

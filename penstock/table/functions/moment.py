@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Moment:
-    """What functions know of time: it is handed in, never read from a clock."""
+    """The time for functions. It is passed to them, so that they never read a clock."""
 
     processing_time: int = 0
     """Milliseconds since 1970."""
     watermark: int | None = None
-    """The current watermark in milliseconds; None before the first."""
+    """The current watermark in milliseconds, or None before the first one."""
     zone: str = "UTC"
     """The zone of the session."""
     catalog: str = "default_catalog"

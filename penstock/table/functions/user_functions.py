@@ -1,4 +1,4 @@
-"""Functions of the user inside expressions."""
+"""Users' functions inside expressions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Column = Callable[[pa.RecordBatch, Moment], pa.Array]
 
 
 def evaluate(call: Call, args: Sequence[Column]) -> Column:
-    """Calls a function of the user: for every row, or once for the columns if it is vectorised."""
+    """Return a function that calls a user's function for every row, or once for the columns if it is vectorised."""
     wrapper, kinds = call.udf, [arg.type for arg in call.args]
     if wrapper.vectorised:
         return lambda batch, moment: _call_vectorised(
@@ -45,7 +45,7 @@ def _results(call: Call, values: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 class _Thread(threading.local):
-    """The event loop of a thread. It stays, as a client that a function opened belongs to it."""
+    """The event loop of a thread. It remains, because clients that a function opened belong to it."""
 
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -60,7 +60,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 async def _all_awaited(call: Call, function: Callable[..., Any], values: Sequence[Sequence[Any]]) -> list[Any]:
-    """The results in the order of the rows. The first failure ends all calls."""
+    """Return the results in the order of the rows. The first failure cancels all calls."""
     room = asyncio.Semaphore(call.udf.async_options.capacity)
     waiting = [asyncio.ensure_future(_await_call(call, function, one, room)) for one in values]
     try:
@@ -106,13 +106,13 @@ def _failure(call: Call, values: Sequence[Any], error: Exception) -> TableExcept
 
 
 def open_functions(rexes: Iterable[Rex], context: Any) -> None:
-    """Opens the functions of the user in some expressions, each once. Operators do it before their first batch."""
+    """Open the users' functions in expressions, each once. Operators do it before their first batch."""
     for wrapper in _wrappers(rexes):
         wrapper.open(context)
 
 
 def close_functions(rexes: Iterable[Rex]) -> None:
-    """Closes what open_functions opened."""
+    """Close the functions that open_functions opened."""
     for wrapper in _wrappers(rexes):
         wrapper.close()
 
@@ -148,7 +148,7 @@ def _call_vectorised(call: Call, function: Callable[..., Any], columns: list[pa.
 
 
 def _pandas_of(column: pa.Array) -> Any:
-    """A column as a Series; one of rows as a DataFrame of their fields."""
+    """Return a column as a Series, or as a DataFrame of its fields if it has rows."""
     if not pa.types.is_struct(column.type):
         return series_of(column)
     import pandas
@@ -158,7 +158,7 @@ def _pandas_of(column: pa.Array) -> Any:
 
 
 def _array_of_pandas(result: Any, declared: DataType) -> pa.Array:
-    """A Series, or for rows a DataFrame with their fields in order, as a column."""
+    """Return a Series, or a DataFrame with the fields of rows in order, as a column."""
     import pandas
 
     if isinstance(result, pandas.DataFrame) and isinstance(declared, RowType):

@@ -1,4 +1,4 @@
-"""Numbers: + - * / %, rounding, and mathematics."""
+"""Arithmetic: + - * / %, ABS, CEIL and FLOOR."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Inferred = tuple[tuple[Rex, ...], t.DataType]
 
 # --- the types of + - * / % ---
 def _numeric(name: str) -> Infer:
-    """Whole numbers keep the wider type, a float makes floats, and decimals get room for every digit."""
+    """Infer the type of an operator.
+
+    Whole numbers keep the wider type, floats win, and decimals get room for every digit.
+    """
 
     def infer(args: tuple[Rex, ...]) -> Inferred:
         if len(args) != 2 or not all(fits(arg, NUMBER) for arg in args):
@@ -71,7 +74,7 @@ _DECIMALS: dict[str, Callable[[t.DecimalType, t.DecimalType], t.DecimalType]] = 
 
 
 def _modulo(args: tuple[Rex, ...]) -> Inferred:
-    """The remainder of whole numbers has the type of the divisor."""
+    """Infer the type of a remainder. For whole numbers, it is the type of the divisor."""
     if len(args) != 2 or not all(fits(arg, EXACT) for arg in args):
         raise Unfit("(an exact number, an exact number)")
     kinds = [arg.type for arg in args]
@@ -99,7 +102,7 @@ def _by_zero(name: str, dividend: Value, divisor: Value) -> DivisionByZero:
 
 
 def _whole_quotient(one: Value, other: Value) -> Value:
-    """Truncated toward zero. The least number divided by -1 is itself, as it wraps."""
+    """Divide, and truncate toward zero. The least number divided by -1 is itself, because it wraps around."""
     try:
         quotient = pc.divide(one, other)
     except pa.ArrowInvalid:
@@ -151,6 +154,7 @@ def _edge(compute: Kernel, rounding: str) -> Callable[[Call], Kernel]:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("+", _numeric("+"), _plain("+", pc.add))
     register("-", _numeric("-"), _plain("-", pc.subtract))
     register("*", _numeric("*"), _plain("*", pc.multiply))

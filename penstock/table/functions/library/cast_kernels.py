@@ -43,7 +43,7 @@ def _make(safe: bool) -> Callable[[Call], Kernel]:
 
 # --- whole columns at once ---
 def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
-    """A kernel for what Arrow can do, and what cannot fail."""
+    """Return a kernel for a cast that Arrow supports and that cannot fail, or None."""
     form = arrow_type(aim)
     match kind, aim:
         case t.NullType(), _:
@@ -86,7 +86,11 @@ def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
 
 
 def _narrow(aim: t.IntegralType) -> Kernel:
-    """As Java narrows: NaN is 0, what is too large is the largest INT or BIGINT, and less than INT is cut off bits."""
+    """Narrow floating-point numbers to whole numbers as Java does.
+
+    NaN becomes 0. A number that is too large becomes the largest INT or BIGINT. Smaller types then keep only the low
+    bits.
+    """
     first: Any = np.int64 if aim.bits == 64 else np.int32
     least, most = np.iinfo(first).min, np.iinfo(first).max
 
@@ -107,7 +111,7 @@ def _narrow(aim: t.IntegralType) -> Kernel:
 
 
 def _cut(precision: int) -> Kernel:
-    """Digits of a second beyond the precision are cut off."""
+    """Truncate the digits of a second beyond the precision."""
     if precision >= 6:
         return lambda value: value
     unit = 10 ** (6 - precision)
@@ -138,7 +142,7 @@ def _slow(kind: t.DataType, aim: t.DataType, safe: bool) -> Kernel:
 
 
 def _through_zone(kind: t.DataType, aim: t.DataType) -> Callable[[pa.Array, str], pa.Array] | None:
-    """Between moments in the world and those on the clocks of a zone, as columns."""
+    """Return a kernel between moments and local times of a zone, for whole columns, or None for other types."""
     match kind, aim:
         case t.LocalZonedTimestampType(), t.TimestampType():
             cut = _cut(aim.precision)
@@ -161,7 +165,7 @@ def _convert(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, sa
 
 
 def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:
-    """The function that makes a value of one type of a value of another."""
+    """Return a function that converts a value of one type to another type."""
     match kind, aim:
         case _, t.CharType() | t.VarCharType():
             return _fit_length(text_form(kind, zone), aim)
@@ -224,7 +228,7 @@ def _bytes(kind: t.DataType, aim: t.BinaryType | t.VarBinaryType) -> Convert:
 
 
 def _moments(kind: t.DataType, aim: t.DataType, zone: str) -> Convert:
-    """Through a local time of the session's zone."""
+    """Return a conversion between dates and times, by way of a local time of the session's zone."""
     there = ZoneInfo(zone)
 
     def local(value: Any) -> datetime.datetime:
@@ -280,7 +284,7 @@ def _same_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
 
 
 def can_fail(rex: Call) -> bool:
-    """Whether a CAST may meet a value that it refuses: only texts can be unreadable."""
+    """Return True if a CAST may refuse a value. Only texts can be unreadable."""
     return _reads_text(rex.args[0].type, rex.type)
 
 
@@ -296,5 +300,6 @@ def _reads_text(kind: t.DataType, aim: t.DataType) -> bool:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("CAST", _same_type, _make(False), raises=True, moment=True)
     register("TRY_CAST", _same_type, _make(True), moment=True)

@@ -40,12 +40,12 @@ from penstock.table.types.arrow_forms import arrow_type
 
 _STRING, _BIGINT = t.DataTypes.STRING(), t.BigIntType()
 _UNREADABLE = -(2**63)
-"""What UNIX_TIMESTAMP gives for a text that is no time."""
+"""The result of UNIX_TIMESTAMP for an unreadable text."""
 _TIMESTAMP: Callable[[str], datetime.datetime] = timestamp(6)
 
 
 def with_zone(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
-    """A kernel that calls a Python function for every row, with the zone of the session first."""
+    """Return a kernel that calls a Python function for every row, with the session's zone as first argument."""
 
     def make(call: Call) -> Kernel:
         kinds = [arg.type for arg in call.args]
@@ -72,7 +72,10 @@ def _date_format(there: ZoneInfo, value: Any, pattern: str) -> str | None:
 
 
 def _date_format_kernel(call: Call) -> Kernel:
-    """Moments are cut to the unit that the pattern shows, since then many are the same."""
+    """Return the kernel of DATE_FORMAT.
+
+    It first truncates moments to the unit of the pattern, so that many become equal.
+    """
     slow, pattern = with_zone(_date_format)(call), call.args[1]
     unit = finest(pattern.value) if isinstance(pattern, Literal) and pattern.value is not None else None
 
@@ -86,7 +89,7 @@ def _date_format_kernel(call: Call) -> Kernel:
 
 
 def _to_timestamp_kernel(call: Call) -> Kernel:
-    """In whole columns, if the texts have the usual form and no other pattern."""
+    """Return the kernel of TO_TIMESTAMP. It handles the usual form of texts in whole columns."""
     slow = with_zone(_to_timestamp)(call)
     fast = fast_text(_STRING, call.type)
     pattern = call.args[1] if len(call.args) > 1 else None
@@ -141,7 +144,7 @@ def _ltz_of_number(there: ZoneInfo, number: Any, precision: int = 3) -> datetime
 
 
 def _ltz_kernel(call: Call) -> Kernel:
-    """Whole numbers become moments as a column; texts row by row."""
+    """Return the kernel of TO_TIMESTAMP_LTZ. It handles whole numbers in whole columns, and texts row by row."""
     slow = with_zone(_ltz)(call)
     if not isinstance(call.args[0].type, t.IntegralType):
         return slow
@@ -181,7 +184,7 @@ def _convert_tz(there: ZoneInfo, text: str, old: str, new: str) -> str | None:
 
 
 def _zone(name: str) -> datetime.tzinfo:
-    """A zone by its name; an unknown one is UTC."""
+    """Return a time zone by its name, or UTC if it is unknown."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -255,6 +258,7 @@ _FORMATTED: Check = ("TIMESTAMP or text", lambda kind: isinstance(kind, (*TIMEST
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("DATE_FORMAT", signature(_FORMATTED, TEXT, result=_STRING, nulls=True), _date_format_kernel, moment=True)
     register(
         "TO_DATE", signature(TEXT, TEXT, result=t.DateType(), optional=1, nulls=True), with_zone(_to_date), moment=True

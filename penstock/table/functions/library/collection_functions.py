@@ -27,9 +27,9 @@ Inferred = tuple[tuple[Rex, ...], t.DataType]
 
 # --- types ---
 def _with_element(result: t.DataType | None, value_counts: bool = True) -> Infer:
-    """An array and a value that is to be one of its elements; the result is the array, if nothing else is said.
+    """Return the rule for an array and a value of its element type. The result is the array's type, unless given.
 
-    `value_counts`: the result has NULL if the value has.
+    `value_counts` is True if a NULL value makes the result NULL.
     """
 
     def infer(args: tuple[Rex, ...]) -> Inferred:
@@ -49,7 +49,7 @@ def _with_element(result: t.DataType | None, value_counts: bool = True) -> Infer
 
 
 def _same_element(args: tuple[Rex, ...]) -> Inferred:
-    """The array keeps its type: the value is only looked for."""
+    """Infer the array's own type. The value is only compared, and never becomes an element."""
     fitted, kind = _with_element(None)(args)
     assert isinstance(args[0].type, t.ArrayType)
     assert isinstance(kind, t.ArrayType)
@@ -58,7 +58,7 @@ def _same_element(args: tuple[Rex, ...]) -> Inferred:
 
 
 def _arrays(least: int, most: int | None = None) -> Infer:
-    """Arrays of one type."""
+    """Return the rule for several arrays of one type."""
 
     def infer(args: tuple[Rex, ...]) -> Inferred:
         enough = least <= len(args) <= (most or len(args))
@@ -135,7 +135,7 @@ def _position(values: list[Any] | None, value: Any) -> int | None:
 
 
 def _slice(values: list[Any], start: int, end: int | None = None) -> list[Any]:
-    """Both ends belong to it; below 0 they count from the end, and 0 is the same as 1."""
+    """Return a part of an array. Both ends are included. Numbers below 0 count from the end, and 0 means 1."""
     size = len(values)
     first = start - 1 if start > 0 else size + start if start < 0 else 0
     last = size if end is None else end if end > 0 else size + end + 1 if end < 0 else 1
@@ -169,11 +169,12 @@ def _union(*arrays: list[Any]) -> list[Any]:
 
 
 def _around_null(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Only a missing array makes the result NULL; a NULL as value is a value."""
+    """Return a function that gives NULL only for a NULL array. A NULL value is a value."""
     return lambda array, *others: None if array is None else compute(array, *others)
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     add = _with_element(None)
     register("ARRAY_APPEND", add, rowwise(_around_null(lambda values, value: [*values, value]), nulls=True))
     register("ARRAY_PREPEND", add, rowwise(_around_null(lambda values, value: [value, *values]), nulls=True))

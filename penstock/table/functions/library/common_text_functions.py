@@ -1,4 +1,4 @@
-"""Texts: the functions that are asked for most."""
+"""Frequently used functions of texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INT = t.IntType()
 
 # --- concatenation ---
 def _concatenation_type(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
-    """|| adds the lengths."""
+    """Infer the type of ||, which adds the lengths."""
     kinds = [arg.type for arg in args]
     for family, fixed, free in ((TEXTS, t.CharType, t.VarCharType), (BYTES, t.BinaryType, t.VarBinaryType)):
         if len(args) == 2 and all(isinstance(kind, (*family, t.NullType)) for kind in kinds):
@@ -60,7 +60,7 @@ def _with_separator(separator: str | None, *parts: str | None) -> str | None:
 
 # --- parts ---
 def substring(text: Any, start: int, length: int | None = None) -> Any:
-    """From 1 on; 0 is the same as 1, and a start below 0 counts from the end."""
+    """Return a part of a text. Positions count from 1, 0 means 1, and a start below 0 counts from the end."""
     if length is not None and length < 0:
         return None
     size = len(text)
@@ -70,7 +70,7 @@ def substring(text: Any, start: int, length: int | None = None) -> Any:
 
 
 def _substring(call: Call) -> Kernel:
-    """In Arrow if start and length are fixed and plain, else row by row."""
+    """Return the kernel of SUBSTRING: in Arrow if start and length are constants from 0 on, otherwise row by row."""
     from penstock.table.logical.rex import Literal
 
     bounds: list[Any] = [arg.value if isinstance(arg, Literal) else None for arg in call.args[1:]]
@@ -93,7 +93,7 @@ def _pad(text: str, length: int, pad: str, left: bool) -> str | None:
 
 
 def initcap(text: str) -> str:
-    """Every word begins with a capital; words are letters and digits of ASCII."""
+    """Begin every word with a capital letter. Words consist of ASCII letters and digits."""
     result, inside = [], False
     for char in text:
         part = char.isascii() and char.isalnum()
@@ -131,6 +131,7 @@ def _of_side(kinds: Sequence[t.DataType]) -> t.DataType:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     same = signature(TEXT, result=same_as(0))
     register("||", _concatenation_type, _concatenate)
     register("CONCAT", signature(TEXT, result=STRING, more=TEXT), _concatenate)

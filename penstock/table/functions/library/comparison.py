@@ -1,4 +1,4 @@
-"""Comparisons, tests for NULL, logic, and what is written in terms of them: BETWEEN, IN, NULLIF, IF."""
+"""Comparisons, tests for NULL, logic, and functions made of them: BETWEEN, IN, NULLIF, IF."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOMENTS = (t.DateType, t.TimeType, *TIMESTAMPS)
 
 # --- two values ---
 def comparable(args: tuple[Rex, ...], equality: bool = True) -> tuple[Rex, ...]:
-    """Values brought to a type in which they can be compared."""
+    """Return values cast to a type in which they can be compared."""
     kinds = [arg.type for arg in args]
     texts = [isinstance(kind, TEXTS) for kind in kinds]
     if any(texts) and not all(texts):
@@ -201,7 +201,7 @@ def _ifnull(args: tuple[Rex, ...]) -> Rex:
 
 # --- conditions ---
 def _case(args: tuple[Rex, ...]) -> Inferred:
-    """Condition, value, condition, value, ..., otherwise."""
+    """Infer the type of CASE. Arguments are condition, value, condition, value, ..., otherwise."""
     if len(args) < 3 or len(args) % 2 == 0:
         raise Unfit("(BOOLEAN, value, ..., value)")
     if not all(fits(when, BOOLEAN) for when in args[:-1:2]):
@@ -250,6 +250,7 @@ def _never(call: Call) -> Kernel:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("=", _comparison_type(True), _comparison(pc.equal, operator.eq))
     register("<>|!=", _comparison_type(True), _comparison(pc.not_equal, operator.ne))
     register("<", _comparison_type(False), _comparison(pc.less, operator.lt))

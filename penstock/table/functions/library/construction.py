@@ -1,4 +1,4 @@
-"""ROW, ARRAY and MAP, and the way to their parts."""
+"""ROW, ARRAY and MAP, and access to their parts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _field_kernel(call: Call) -> Kernel:
 
 
 def _item(args: tuple[Rex, ...]) -> Inferred:
-    """An element of an array, the value of a key, or a field of a row."""
+    """Infer the type of an element of an array, of the value of a key, or of a field of a row."""
     if len(args) != 2:
         raise Unfit("(an array or map, an index or key)")
     whole, key = args
@@ -176,6 +176,7 @@ def _typeof(call: Call) -> Kernel:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("ROW", _row, _row_kernel, moment=True)
     register("ARRAY", _array, rowwise(lambda *values: list(values), nulls=True))
     register("MAP", _map, rowwise(_pairs, nulls=True))

@@ -1,4 +1,4 @@
-"""Patterns of dates and times as Java writes them, such as yyyy-MM-dd HH:mm:ss: to format with, and to parse by."""
+"""Java's patterns of dates and times, such as yyyy-MM-dd HH:mm:ss, for formatting and parsing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEFAULT = "yyyy-MM-dd HH:mm:ss"
 
 @dataclass(frozen=True)
 class Part:
-    """A letter of a pattern with how often it stands there, or a text."""
+    """A letter of a pattern with the number of its repetitions, or a text."""
 
     letter: str
     width: int
@@ -40,7 +40,8 @@ class Part:
 
 @functools.lru_cache(maxsize=256)
 def parts(pattern: str) -> tuple[Part, ...]:
-    """
+    """Return the parts of a pattern.
+
     >>> [part.letter or part.text for part in parts("yyyy 'at' H")]
     ['y', ' ', 'at', ' ', 'H']
     """
@@ -59,7 +60,7 @@ def parts(pattern: str) -> tuple[Part, ...]:
 
 
 def finest(pattern: str) -> str | None:
-    """The smallest unit that a pattern shows, day at most; None if it shows parts of a second.
+    """Return the smallest unit of a pattern, at most a day, or None if it shows parts of a second.
 
     >>> finest("yyyy-MM-dd HH")
     'hour'
@@ -73,7 +74,7 @@ def finest(pattern: str) -> str | None:
 
 # --- formatting ---
 def format_moment(value: datetime.datetime, pattern: str) -> str:
-    """A moment as a pattern says."""
+    """Return a moment as text in a pattern."""
     return "".join(_format_part(value, part) for part in parts(pattern))
 
 
@@ -105,7 +106,7 @@ def _weekday(value: datetime.datetime, width: int) -> str:
 
 
 def _local_weekday(value: datetime.datetime, width: int) -> str:
-    """Counted from Sunday."""
+    """Return the day of the week. Numbers count from Sunday."""
     return str(value.isoweekday() % 7 + 1).zfill(width) if width < 3 else _weekday(value, width)
 
 
@@ -116,7 +117,7 @@ def _quarter(value: datetime.datetime, width: int) -> str:
 
 
 def _week(value: datetime.datetime) -> int:
-    """Weeks begin on Sunday, and the first is the one that has the first of January."""
+    """Return the week of the year. Weeks begin on Sunday, and the first week contains the first of January."""
     sunday = value.date() - datetime.timedelta(days=value.isoweekday() % 7)
     if (sunday + datetime.timedelta(days=6)).year > value.year:
         return 1
@@ -164,7 +165,7 @@ _FORMATS: dict[str, Callable[[datetime.datetime, int], str]] = {
 # --- parsing ---
 @functools.lru_cache(maxsize=256)
 def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """A regular expression with a group for each letter, and the letters."""
+    """Return a regular expression with a group for each letter, and the letters."""
     regex, letters = [], []
     found = parts(pattern)
     for index, part in enumerate(found):
@@ -196,11 +197,12 @@ def _regex_of(part: Part, follows: bool) -> str:
 
 
 def pattern_text(part: Part) -> str:
+    """Return a part of a pattern as it is written."""
     return part.letter * part.width or part.text
 
 
 def parse_moment(text: str, pattern: str) -> datetime.datetime:
-    """The moment that a text says; aware if the pattern has a zone. ValueError if it says none."""
+    """Return the moment of a text, with a zone if the pattern has one. Raise ValueError if the text does not match."""
     regex, letters = _reader(pattern)
     found = regex.fullmatch(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""Decimal numbers: rounding into a type, and kernels for them."""
+"""Decimal numbers: rounding to a type, and kernels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.table.logical.rex import Call
 from penstock.table.types import data_types as t
 
 WIDE = Context(prec=160, rounding=ROUND_HALF_UP)
-"""Exact for sums and products of the longest decimals."""
+"""Arithmetic that is exact for sums and products of the longest decimals."""
 
 
 def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal | None:
-    """A number with `scale` digits after the point; NULL if the type cannot hold it."""
+    """Return a number with `scale` digits after the point, or None if the type cannot hold it."""
     try:
         rounded = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
     except InvalidOperation:
@@ -29,12 +29,13 @@ def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal | None:
 
 
 def into(kind: t.DecimalType) -> Callable[[Decimal], Decimal | None]:
+    """Return a function that rounds numbers to a type, and gives None for numbers that it cannot hold."""
     precision, scale = kind.precision, kind.scale
     return lambda value: fit_decimal(value, precision, scale)
 
 
 def decimal_rows(compute: Callable[..., Decimal]) -> Callable[[Call], Kernel]:
-    """A kernel that computes row by row, and rounds into the type of the call."""
+    """Return a kernel that computes row by row, and rounds to the type of the call."""
 
     def make(call: Call) -> Kernel:
         assert isinstance(call.type, t.DecimalType)
@@ -49,7 +50,7 @@ def _number(value: Any) -> Any:
 
 
 def rescale(column: Value, kind: t.DecimalType) -> Value:
-    """A column of decimals or whole numbers as another DECIMAL: rounded half up, NULL where it does not fit."""
+    """Return a column of decimals or whole numbers as another DECIMAL: rounded half up, NULL where it does not fit."""
     source, aim = column.type, pa.decimal128(kind.precision, kind.scale)
     if source == aim:
         return column
@@ -70,7 +71,7 @@ def _scale(number: int | None, scale: int, aim: int) -> int | None:
 
 
 def exact(name: str) -> Callable[[Call], Kernel]:
-    """+, - and * of decimals: in Arrow if no digit can be lost, else row by row."""
+    """Return the kernel of +, - or * of decimals: in Arrow if no digit can be lost, otherwise row by row."""
     compute: Kernel = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[name]
     slow: Callable[[int, int], int] = {"+": operator.add, "-": operator.sub, "*": operator.mul}[name]
 
@@ -95,7 +96,7 @@ def exact(name: str) -> Callable[[Call], Kernel]:
 def _by_numbers(
     compute: Callable[[int, int], int], left: int, right: int, scale: int, aim: pa.DataType, name: str
 ) -> Kernel:
-    """Arithmetic with the numbers behind decimals; `scale` is that of the exact result."""
+    """Return arithmetic with the unscaled numbers of decimals. `scale` is the scale of the exact result."""
     raised = (1, 1) if name == "*" else (10 ** (scale - left), 10 ** (scale - right))
 
     def kernel(one: Value, other: Value) -> Value:
@@ -107,7 +108,7 @@ def _by_numbers(
 
 
 def quotient(call: Call) -> Kernel:
-    """Division of decimals, rounded half up."""
+    """Return the kernel of a division of decimals, rounded half up."""
     assert isinstance(call.type, t.DecimalType)
     left, right = (arg.type for arg in call.args)
     assert isinstance(left, t.DecimalType)

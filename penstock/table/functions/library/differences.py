@@ -1,4 +1,4 @@
-"""What lies between two moments: in whole units (TIMESTAMPDIFF), and as an interval, written (a - b) DAY."""
+"""The difference of two moments: in whole units (TIMESTAMPDIFF), or as an interval, written (a - b) DAY."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _count_types(args: tuple[Rex, ...]) -> Inferred:
 
 
 def _count(call: Call) -> Kernel:
-    """Whole units from the first moment to the second."""
+    """Return the kernel for whole units from the first moment to the second."""
     unit = _unit(call.args)
     size = MONTHS.get(unit) or (1 if unit == "MICROSECOND" else MILLIS[unit] * 1000)
 
@@ -55,7 +55,10 @@ def _interval_types(args: tuple[Rex, ...]) -> Inferred:
 
 
 def _interval(call: Call) -> Kernel:
-    """From the second moment to the first: full months, or milliseconds; the unit cuts off no more than that."""
+    """Return the kernel for the interval from the second moment to the first: full months, or milliseconds.
+
+    The unit decides only between months and milliseconds.
+    """
     months = _unit(call.args) in MONTHS
     size, form = 1 if months else 1000, arrow_type(call.type)
 
@@ -67,7 +70,7 @@ def _interval(call: Call) -> Kernel:
 
 
 def _between(first: Value, second: Value, rows: int, moment: Moment, months: bool) -> tuple[Value, Any]:
-    """Where one of two moments is missing, and full months or microseconds from the first to the second."""
+    """Return a mask of missing moments, and full months or microseconds from the first moment to the second."""
     columns = [value if isinstance(value, pa.Array) else pa.repeat(value, rows) for value in (first, second)]
     missing = pc.or_(pc.is_null(columns[0]), pc.is_null(columns[1]))
     start, end = (as_numpy(local(column, moment.zone)) for column in columns)
@@ -75,7 +78,10 @@ def _between(first: Value, second: Value, rows: int, moment: Moment, months: boo
 
 
 def _months(start: Any, end: Any) -> Any:
-    """Full months: not the last one, if the earlier moment so many months later is behind the later one."""
+    """Return full months.
+
+    The last month is not full if the earlier moment plus all months is after the later moment.
+    """
     backward = start > end
     first, last = np.where(backward, end, start), np.where(backward, start, end)
     months = (last.astype("datetime64[M]") - first.astype("datetime64[M]")).astype(np.int64)
@@ -90,5 +96,6 @@ def _fill(missing: Value, numbers: Any, form: pa.DataType) -> Value:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("TIMESTAMPDIFF", _count_types, _count, moment=True)
     register("INTERVAL BETWEEN", _interval_types, _interval, moment=True)

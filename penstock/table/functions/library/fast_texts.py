@@ -1,4 +1,4 @@
-"""Casts from and to texts in whole columns, for the usual forms; None where the slow way must decide."""
+"""Casts from and to texts in whole columns, for the usual forms. They return None for other forms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import arrow_type
 
 Fast = Callable[[pa.Array, str], pa.Array | None]
-"""Takes a column and the zone of the session."""
+"""A function of a column and the session's zone. It returns None if it cannot convert the column."""
 
 _WHOLE = r"^-?[0-9]{1,18}$"
 _FRACTION = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
@@ -22,7 +22,7 @@ _TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,
 
 
 def fast_text(kind: t.DataType, aim: t.DataType) -> Fast | None:
-    """A kernel between texts and another type, if there is a fast one."""
+    """Return a fast kernel between texts and another type, or None."""
     if isinstance(kind, TEXTS):
         return _from_text(aim)
     if isinstance(aim, t.VarCharType) and aim.length == t.LONGEST:
@@ -66,7 +66,7 @@ def _in_range(numbers: pa.Array, aim: t.IntegralType) -> pa.Array | None:
 
 
 def floor_seconds(column: pa.Array, precision: int) -> pa.Array:
-    """Timestamps without the digits of a second that they do not have."""
+    """Truncate the digits of a second beyond the precision."""
     if precision >= 6:
         return column
     return pc.floor_temporal(column, multiple=10 ** (6 - precision), unit="microsecond")
@@ -103,6 +103,6 @@ def _moment_text(column: pa.Array, precision: int) -> pa.Array | None:
 
 
 def _usual_years(column: pa.Array) -> bool:
-    """Whether all years have four digits."""
+    """Return True if all years have four digits."""
     ends = pc.min_max(pc.year(column)).as_py()
     return ends["min"] is None or (ends["min"] >= 1 and ends["max"] <= 9999)

@@ -1,4 +1,4 @@
-"""Regular expressions as Java writes them, for Python's engine."""
+"""Java's regular expressions, converted for Python's engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROPERTY = re.compile(r"\\p\{(\w+)\}")
 
 @functools.lru_cache(maxsize=256)
 def compiled_regex(pattern: str) -> re.Pattern[str]:
-    """The pattern for Python; re.error if it is none. Its classes are those of ASCII, as Java's are."""
+    """Return the pattern for Python. Raise re.error if it is not valid. Classes are those of ASCII, as in Java."""
     pattern = _QUOTED.sub(lambda found: re.escape(found[1]), pattern)
     pattern = _NAMED.sub(r"(?P<\1>", pattern)
     pattern = _PROPERTY.sub(_property, pattern)

@@ -39,7 +39,7 @@ Inferred = tuple[tuple[Rex, ...], t.DataType]
 # --- documents ---
 @functools.lru_cache(maxsize=64)
 def _document(text: str) -> Any:
-    """A document; ValueError if it is none. What follows it is not looked at."""
+    """Return a parsed document. Raise ValueError if it is not valid. Ignore text after it."""
     text = text.lstrip()
     value, end = _DECODER.raw_decode(text)
     if text[end : end + 1].isalnum() and text[end - 1].isalnum():
@@ -67,14 +67,14 @@ def _is_word(rex: Rex) -> bool:
 
 
 class Behaviour:
-    """What to do if nothing is found, or on an error: RETURNING a type, and a word for each occasion."""
+    """The clauses of a JSON function: the type of RETURNING, and the actions ON EMPTY and ON ERROR."""
 
     def __init__(self, args: Sequence[Rex], usual: str = "NULL") -> None:
         self.returning: t.DataType | None = None
         self.wrapper = "WITHOUT WRAPPER"
         self.on: dict[str, str] = {"ON EMPTY": usual, "ON ERROR": usual}
         self.defaults: dict[str, int] = {}
-        """Which argument is the default for an occasion."""
+        """The index of the argument that is the default on an occasion."""
         pending, default = usual, None
         for index, arg in enumerate(args):
             word = arg.value if _is_word(arg) and isinstance(arg, Literal) else None
@@ -124,7 +124,7 @@ def _exists_types(args: tuple[Rex, ...]) -> Inferred:
 
 
 def _reader(read: Callable[[Call], Callable[..., Any]]) -> Callable[[Call], Kernel]:
-    """A kernel over documents and paths; further arguments are handed over as they are."""
+    """Return a kernel over documents and paths. Further arguments are passed unchanged."""
 
     def make(call: Call) -> Kernel:
         one = read(call)
@@ -141,7 +141,10 @@ def _reader(read: Callable[[Call], Callable[..., Any]]) -> Callable[[Call], Kern
 
 
 def _find(text: str, where: str) -> tuple[bool, Any]:
-    """Whether the path is strict, and what it finds; None if a lax one finds nothing. PathError is for strict ones."""
+    """Return whether the path is strict, and what it finds.
+
+    A lax path that finds nothing gives None. A strict one raises PathError.
+    """
     steps = path(where)
     try:
         value = steps.read(_document(text))
@@ -272,7 +275,7 @@ def _is_json(text: str | None, kind: str = "VALUE") -> bool:
 
 # --- making JSON ---
 def dump_json(value: Any) -> str:
-    """A value that was read from JSON as JSON, without blanks, members in the order of their names."""
+    """Return a value as JSON, without blanks, and with members in the order of their names."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quote(key)}:{dump_json(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
@@ -293,7 +296,7 @@ def _quote(text: str) -> str:
 
 
 def writer(kind: t.DataType) -> Callable[[Any], str]:
-    """The function that writes values of a type as JSON."""
+    """Return a function that writes values of a type as JSON."""
     match kind:
         case t.CharType() | t.VarCharType():
             return _quote
@@ -337,7 +340,7 @@ def _or_null(kind: t.DataType) -> Callable[[Any], str]:
 
 
 def json_member(key: str, value: str) -> str:
-    """A member of an object, of a value that is JSON already."""
+    """Return a member of an object. Its value is JSON already."""
     return f"{_quote(key)}:{value}"
 
 
@@ -346,7 +349,7 @@ def _object(members: Any) -> str:
 
 
 def _mark(args: tuple[Rex, ...]) -> tuple[Rex, ...]:
-    """The arguments, with a mark around what is JSON already; it must outlive the folding of constants."""
+    """Mark arguments that are JSON already. The mark must survive the folding of constants."""
     return tuple(Call(arg.type, "JSON AS IT IS", (arg,)) if _makes_json(arg) else arg for arg in args)
 
 
@@ -355,7 +358,7 @@ def _makes_json(rex: Rex) -> bool:
 
 
 def _raw(rex: Rex) -> bool:
-    """Whether a value is JSON already, and goes in as it is."""
+    """Return True if a value is JSON already, and is inserted unchanged."""
     return isinstance(rex, Call) and rex.function == "JSON AS IT IS"
 
 
@@ -423,6 +426,7 @@ def _json(text: str) -> str:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("JSON_VALUE", _value_types, _reader(_json_value), raises=True, moment=True)
     register("JSON_QUERY", _query_types, _reader(_json_query), raises=True, moment=True)
     register("JSON_EXISTS", _exists_types, _reader(_json_exists), raises=True, moment=True)

@@ -13,12 +13,12 @@ Select = Callable[[Any], Iterator[Any]]
 
 
 class PathError(ValueError):
-    """The path is none, or what it asks for is not there."""
+    """The error for an invalid path, or for a path that finds nothing."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a path: what it selects of a value, and whether that can only be one."""
+    """A step of a path. `select` yields the selected values, and `definite` is True if there is at most one."""
 
     select: Select
     definite: bool
@@ -32,7 +32,10 @@ class Path:
     steps: tuple[Step, ...]
 
     def read(self, document: Any) -> Any:
-        """What the path finds: a value, or a list if it could find several. PathError if there is nothing."""
+        """Return the value that the path finds, or a list if it could find several.
+
+        Raise PathError if it finds nothing.
+        """
         found = [document]
         definite = True
         for step in self.steps:
@@ -67,7 +70,7 @@ _TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
 @functools.lru_cache(maxsize=512)
 def path(text: str) -> Path:
-    """A path as SQL writes it; without a mode it is strict."""
+    """Parse a path as SQL writes it. Without a mode it is strict."""
     body = text
     mode = re.match(r"(strict|lax)\s+", body, re.IGNORECASE)
     strict = mode is None or mode[1].lower() == "strict"

@@ -36,7 +36,7 @@ _DOUBLE, _STRING = t.DoubleType(), t.DataTypes.STRING()
 
 # --- over doubles ---
 def _doubles(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
-    """A function of numpy, which gives NaN and infinities where there is no number."""
+    """Return the kernel of a NumPy function, which gives NaN and infinities where there is no number."""
 
     def kernel(*values: Value) -> Value:
         columns = [_numbers(value) for value in values]
@@ -87,7 +87,7 @@ def _places(rex: Rex) -> int | None:
 
 
 def _rounding(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
-    """A DECIMAL gets as many digits as are asked for, if that is known before."""
+    """Infer the type of rounding. A DECIMAL gets the wanted number of digits if that is a constant."""
     rule = signature(NUMBER, INTEGER, result=same_as(0), optional=1)
     args, kind = rule(args)
     if not isinstance(kind, t.DecimalType):
@@ -122,7 +122,7 @@ def _round(rounding: str) -> Callable[[Call], Kernel]:
 
 
 def _fast_round(places: int, rounding: str, slow: Kernel) -> Kernel:
-    """Rounding in whole columns, if no value is so near to a half, or so large, that its digits must be looked at."""
+    """Return rounding in whole columns. It leaves columns with a value close to a half, or a large value, to `slow`."""
     factor = 10.0**places
 
     def kernel(value: Value, *others: Value) -> Value:
@@ -190,7 +190,7 @@ def _seed(args: Sequence[Rex]) -> list[Any]:
 
 
 def _random_integer(call: Call) -> Kernel:
-    """RAND_INTEGER(bound) or RAND_INTEGER(seed, bound)."""
+    """Return the kernel of RAND_INTEGER(bound) or RAND_INTEGER(seed, bound)."""
     generator = random.Random(*_seed(call.args[:-1]))
 
     def kernel(rows: int, moment: Moment, *args: Value) -> Value:
@@ -219,6 +219,7 @@ def _nothing(result: t.DataType) -> Infer:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     double = casting(signature(NUMBER, result=_DOUBLE), _DOUBLE)
     doubles = casting(signature(NUMBER, NUMBER, result=_DOUBLE), _DOUBLE)
     for name, compute in _FUNCTIONS.items():

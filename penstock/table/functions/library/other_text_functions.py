@@ -1,4 +1,4 @@
-"""Texts: encodings, checks, URLs, hashes, and other functions that are asked for seldom."""
+"""Less common functions of texts: encodings, checks, URLs, hashes and others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STRING, _INT, _BIGINT, _BOOLEAN, _BYTES = (
 
 # --- characters ---
 def _ascii(text: str) -> int:
-    """The first byte, with a sign."""
+    """Return the first byte as a signed number."""
     first = text.encode()[:1]
     return int.from_bytes(first, "big", signed=True) if first else 0
 
@@ -87,7 +87,7 @@ def _elt_types(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
 
 # --- searching ---
 def _instr(text: str, part: str, start: int = 1, nth: int = 1) -> int:
-    """Where the nth occurrence begins; a start below 0 searches from the end."""
+    """Return the position of the nth occurrence, or 0. A start below 0 searches from the end."""
     if nth < 1:
         raise ValueError(f"there is no occurrence {nth}")
     if start > 0:
@@ -257,7 +257,7 @@ def _json_quote(text: str) -> str:
 
 
 def _json_unquote(text: str) -> str:
-    """What the quotes hold, with its escapes undone; anything else as it is."""
+    """Return the contents of quotes without escapes. Return other texts unchanged."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     inner = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', text[1:-1])
@@ -269,6 +269,7 @@ def _json_unquote(text: str) -> str:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     text = signature(TEXT, result=_STRING)
     register("ASCII", signature(TEXT, result=_INT), rowwise(_ascii))
     register("CHR", signature(INTEGER, result=_STRING, nulls=True), rowwise(_chr))

@@ -1,4 +1,4 @@
-"""How texts become values: what CAST from STRING takes."""
+"""The conversion of texts to values, for CAST from STRING."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ BLANKS = " \t\n\r\f\v\x1c\x1d\x1e\x1f"
 
 
 def boolean(text: str) -> bool:
+    """Return the truth value of a word."""
     word = text.lower()
     if word in _TRUE:
         return True
@@ -35,7 +36,7 @@ def boolean(text: str) -> bool:
 
 
 def whole(bits: int) -> Parse:
-    """Digits with a sign. What follows a point is cut off."""
+    """Return a parser of digits with a sign. It ignores digits after a point."""
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def parse(text: str) -> int:
@@ -51,6 +52,7 @@ def whole(bits: int) -> Parse:
 
 
 def floating(text: str) -> float:
+    """Return a floating-point number."""
     word = text.strip(BLANKS)
     if not _FLOAT.fullmatch(word):
         raise ValueError("not a number")
@@ -58,6 +60,8 @@ def floating(text: str) -> float:
 
 
 def decimal(kind: t.DecimalType) -> Parse:
+    """Return a parser of numbers of a DECIMAL."""
+
     def parse(text: str) -> Decimal:
         try:
             value = Decimal(text.strip(BLANKS))
@@ -72,7 +76,7 @@ def decimal(kind: t.DecimalType) -> Parse:
 
 
 def date(text: str) -> datetime.date:
-    """Year, and if given month and day; a time behind it is not looked at."""
+    """Return a date. Month and day are optional, and a time after the date is ignored."""
     found = _DATE.fullmatch(text.strip(BLANKS))
     if found is None:
         raise ValueError("not a date such as 2024-02-29")
@@ -80,6 +84,8 @@ def date(text: str) -> datetime.date:
 
 
 def time(precision: int) -> Parse:
+    """Return a parser of times with a precision."""
+
     def parse(text: str) -> datetime.time:
         found = _TIME.fullmatch(text.strip(BLANKS))
         if found is None:
@@ -101,6 +107,8 @@ def micros(digits: str, precision: int) -> int:
 
 
 def timestamp(precision: int) -> Parse:
+    """Return a parser of timestamps with a precision."""
+
     def parse(text: str) -> datetime.datetime:
         found = _TIMESTAMP.fullmatch(text.strip(BLANKS))
         if found is None:
@@ -115,20 +123,20 @@ def timestamp(precision: int) -> Parse:
 
 
 def _day(text: str) -> datetime.date:
-    """A day; the 29th to 31st of a shorter month are its last."""
+    """Return a day. The 29th to 31st of a shorter month become its last day."""
     year, month, day = map(int, text.split("-"))
     last = calendar.monthrange(year, month)[1]
     return datetime.date(year, month, last if last < day <= 31 else day)
 
 
 def local_timestamp(precision: int, zone: str) -> Parse:
-    """A local time of the session's zone."""
+    """Return a parser of local times of the session's zone."""
     parse, there = timestamp(precision), ZoneInfo(zone)
     return lambda text: parse(text).replace(tzinfo=there).astimezone(datetime.UTC)
 
 
 def parser(kind: t.DataType, zone: str = "UTC") -> Parse:
-    """The function that reads a text as a value of a type. It raises ValueError with what is wrong."""
+    """Return a function that reads a text as a value of a type. It raises ValueError with the reason."""
     match kind:
         case t.BooleanType():
             return boolean

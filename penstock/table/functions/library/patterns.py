@@ -20,7 +20,7 @@ _BOOLEAN, _STRING, _INT = t.BooleanType(), t.DataTypes.STRING(), t.IntType()
 
 # --- LIKE ---
 def like_regex(pattern: str, escape: str | None = None) -> str:
-    """A pattern of LIKE as a regular expression."""
+    """Return a pattern of LIKE as a regular expression."""
     parts, index = [], 0
     while index < len(pattern):
         char = pattern[index]
@@ -45,7 +45,7 @@ def _like(text: str, pattern: str, escape: str | None = None) -> bool:
 
 
 def _like_kernel(call: Call) -> Kernel:
-    """In Arrow for a fixed pattern: a prefix, a suffix, a part, or a regular expression."""
+    """Return the kernel of LIKE: in Arrow for a constant pattern without ESCAPE, otherwise row by row."""
     pattern, *escape = call.args[1:]
     if escape or not isinstance(pattern, Literal) or pattern.value is None:
         return rowwise(_like)(call)
@@ -112,7 +112,7 @@ def _similar(text: str, pattern: str, escape: str | None = None) -> bool:
 
 # --- REGEXP ---
 def _or_null(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """A pattern that is none gives NULL."""
+    """Return a function that gives NULL for an invalid pattern."""
 
     def compute_or_null(text: str, pattern: str, *others: Any) -> Any:
         try:
@@ -160,6 +160,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     test = signature(TEXT, TEXT, TEXT, result=_BOOLEAN, optional=1)
     register("LIKE", test, _like_kernel, raises=True)
     register("SIMILAR TO", test, rowwise(_similar), raises=True)

@@ -1,4 +1,4 @@
-"""PRINTF: formats as Java's Formatter writes them."""
+"""PRINTF: the formats of Java's Formatter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])
 
 
 def printf(form: str | None, *values: Any) -> str | None:
-    """The text with its directives replaced; NULL if a value does not suit its directive."""
+    """Return the text with its directives replaced, or None if a value does not suit its directive."""
     if form is None:
         return None
     rest = iter(values)

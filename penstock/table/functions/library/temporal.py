@@ -1,4 +1,4 @@
-"""Dates and times: parts of them, rounding, and intervals that are added to them."""
+"""Dates and times: parts of them, rounding, and the addition of intervals."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _INTERVAL_PARTS: dict[str, tuple[int, int | None]] = {
 
 
 def _year_part(compute: Callable[[Any], Any]) -> Kernel:
-    """Something that is computed of the year alone."""
+    """Return a kernel that computes from the year alone."""
 
     def kernel(value: Value) -> Value:
         if isinstance(value, pa.Scalar):
@@ -178,7 +178,7 @@ def _rounding(up: bool) -> Callable[[Call], Kernel]:
 
 
 def _next(value: Value, floor: Value, unit: str) -> Value:
-    """The unit after the one in which a value lies, if it does not begin with the value.
+    """Return the next unit after a moment, or the moment itself if a unit begins with it.
 
     As in Flink, the first day of a year, month or week belongs to the unit before it, whatever the time.
     """
@@ -189,7 +189,7 @@ def _next(value: Value, floor: Value, unit: str) -> Value:
 
 
 def _long_unit(value: Value, size: int, up: bool) -> Value:
-    """Decades begin with the year 0, centuries with the year 1."""
+    """Round to decades, which begin with year 0, or to centuries or millennia, which begin with year 1."""
     shift = 0 if size == 10 else 1
 
     def edge(one: datetime.datetime | None) -> datetime.datetime | None:
@@ -226,7 +226,7 @@ def _interval_sum(name: str) -> Callable[[tuple[Rex, ...]], Inferred]:
 
 
 def _plus(sign: int) -> Callable[[Call], Kernel]:
-    """A moment or an interval, and an interval."""
+    """Return the kernel that adds an interval to a moment or an interval, or subtracts it."""
 
     def make(call: Call) -> Kernel:
         kind, span = (arg.type for arg in call.args)
@@ -244,7 +244,7 @@ def _plus(sign: int) -> Callable[[Call], Kernel]:
 
 
 def _cut(kind: t.DataType) -> Callable[[Value], Value]:
-    """A moment without the digits behind its precision, which an interval may have brought."""
+    """Truncate digits of a second beyond the precision, which an interval may have added."""
     if not isinstance(kind, TIMESTAMPS) or kind.precision >= 3:
         return lambda value: value
     micros = 10 ** (6 - kind.precision)
@@ -252,7 +252,7 @@ def _cut(kind: t.DataType) -> Callable[[Value], Value]:
 
 
 def shift_moments(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
-    """A moment later (or earlier) by milliseconds or months; the 31st becomes the last day of a shorter month."""
+    """Return moments plus or minus milliseconds or months. The 31st becomes the last day of a shorter month."""
     form = value.type
     if pa.types.is_timestamp(form) and not months:
         return (pc.add if sign > 0 else pc.subtract)(
@@ -271,7 +271,7 @@ def shift_moments(value: Value, span: Value, months: bool, sign: int, zone: str)
 
 
 def as_numpy(value: Value) -> Any:
-    """Moments with microseconds; where one is missing, any."""
+    """Return moments in microseconds for NumPy. Missing moments have any value."""
     if pa.types.is_time(value.type):
         return value.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).astype("datetime64[us]")
     form = _MICROS if not (pa.types.is_timestamp(value.type) and value.type.tz) else value.type
@@ -290,6 +290,7 @@ def _from_numpy(found: Any, form: pa.DataType, zone: str | None) -> Value:
 
 
 def later_months(moments: Any, months: Any) -> Any:
+    """Return moments plus months. The 31st becomes the last day of a shorter month."""
     start = moments.astype("datetime64[M]")
     days = (moments.astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64)
     clock = moments - moments.astype("datetime64[D]")
@@ -299,7 +300,7 @@ def later_months(moments: Any, months: Any) -> Any:
 
 
 def _times(args: tuple[Rex, ...]) -> Rex:
-    """An interval as often as a number says."""
+    """Return the product of an interval and a number."""
     first, second = args
     interval, number = (first, second) if isinstance(first.type, INTERVALS) else (second, first)
     if not isinstance(number.type, t.NumericType):
@@ -349,7 +350,7 @@ def _add_kernel(call: Call) -> Kernel:
 
 
 def _overlaps(args: tuple[Rex, ...]) -> Rex:
-    """Whether two spans have a moment in common; a span is two moments, or one and an interval."""
+    """Return whether two spans overlap. A span is two moments, or a moment and an interval."""
     if len(args) != 4:
         raise Unfit("(start, end or interval), (start, end or interval)")
     spans = []
@@ -362,6 +363,7 @@ def _overlaps(args: tuple[Rex, ...]) -> Rex:
 
 
 def register_all() -> None:
+    """Register the functions of this module."""
     register("EXTRACT", _extract_types, _extract, moment=True)
     REWRITES.update({name: _extraction(unit) for name, unit in _SHORT.items()})
     register("FLOOR TO", _rounding_types, _rounding(False), moment=True)
@@ -387,7 +389,7 @@ def register_all() -> None:
 
 
 def _usual(name: str, args: tuple[Rex, ...]) -> Rex:
-    """The function that numbers have under the name."""
+    """Return the call of the numeric function with this name."""
     fitted, kind = FUNCTIONS[name].infer(args)
     return Call(kind, name, fitted)
 

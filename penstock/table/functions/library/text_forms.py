@@ -1,4 +1,4 @@
-"""How values look as text: what CAST to STRING gives."""
+"""The conversion of values to text, for CAST to STRING."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Form = Callable[[Any], str]
 
 
 def double_text(value: float) -> str:
-    """As Java writes a double: at least one digit after the point, exponents below 10^-3 and from 10^7 on.
+    """Return a double in Java's form: at least one digit after the point, exponents below 10^-3 and from 10^7 on.
 
     >>> double_text(1e7), double_text(0.25), double_text(1.5e-5)
     ('1.0E7', '0.25', '1.5E-5')
@@ -26,7 +26,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """As Java writes a float: as few digits as tell it from its neighbours.
+    """Return a float in Java's form: the fewest digits that distinguish it from its neighbours.
 
     >>> float_text(0.10000000149011612)
     '0.1'
@@ -54,21 +54,24 @@ def _java(value: float, shortest: str) -> str:
 
 
 def fraction_text(microsecond: int, precision: int) -> str:
-    """The digits of a second, with the point in front; nothing if there are none."""
+    """Return the fraction of a second, with the point before it, or an empty text if the precision is 0."""
     return f".{microsecond:06d}000"[: precision + 1] if precision else ""
 
 
 def timestamp_text(value: datetime.datetime, precision: int) -> str:
+    """Return a timestamp as text."""
     day = f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
     return f"{day} {value:%H:%M:%S}{fraction_text(value.microsecond, precision)}"
 
 
 def time_text(value: datetime.time, precision: int) -> str:
+    """Return a time as text."""
     return f"{value:%H:%M:%S}{fraction_text(value.microsecond, precision)}"
 
 
 def day_time_text(value: datetime.timedelta) -> str:
-    """
+    """Return an interval of days to seconds as text.
+
     >>> day_time_text(datetime.timedelta(hours=-1))
     '-0 01:00:00.000'
     """
@@ -82,12 +85,13 @@ def day_time_text(value: datetime.timedelta) -> str:
 
 
 def year_month_text(months: int) -> str:
+    """Return an interval of years and months as text."""
     years, rest = divmod(abs(months), 12)
     return f"{'-' if months < 0 else '+'}{years}-{rest:02d}"
 
 
 def text_form(kind: t.DataType, zone: str = "UTC") -> Form:
-    """The function that writes values of a type."""
+    """Return a function that writes values of a type."""
     match kind:
         case t.CharType() | t.VarCharType():
             return str

@@ -1,4 +1,4 @@
-"""Decimals as the whole numbers behind them, with which Python computes fast and exactly."""
+"""Decimals as unscaled whole numbers, with which Python computes fast and exactly."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pyarrow as pa
 from penstock.table.functions.typing.registry import Value
 
 DIGITS = 18
-"""So many digits fit into 64 bits."""
+"""Maximum number of decimal digits that always fit into 64 bits."""
 _EXACT = 1 << 53
-"""Whole numbers below are floating-point numbers, too."""
+"""Limit below which all whole numbers are exact as floating-point numbers."""
 _POWERS = 22
-"""And so are the powers of ten up to this one, so that a division rounds once."""
+"""Largest exact power of ten as a floating-point number, so that a division rounds only once."""
 
 
 def _halves(column: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The lower and the upper 64 bits of each value; any where there is none."""
+    """Return the lower and the upper 64 bits of each value. Missing values have any bits."""
     halves = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     return halves[::2].copy(), halves[1::2]
 
 
 def unscale(column: pa.Array) -> list[int | None]:
-    """The values without their point: 1.50 is 150."""
+    """Return the values without their point: 1.50 is 150."""
     if column.null_count == len(column):
         return [None] * len(column)
     low, high = _halves(column)
@@ -41,7 +41,10 @@ def unscale(column: pa.Array) -> list[int | None]:
 
 
 def floating(value: Value, form: pa.DataType) -> Value:
-    """Decimals as the nearest floating-point numbers. Arrow's cast multiplies by a power of ten and may be one off."""
+    """Return decimals as the nearest floating-point numbers.
+
+    Arrow's cast multiplies by a power of ten, and may be wrong in the last bit.
+    """
     if not isinstance(value, pa.Array):
         return floating(pa.array([value.as_py()], value.type), form)[0]
     if value.null_count == len(value):
@@ -56,7 +59,7 @@ def floating(value: Value, form: pa.DataType) -> Value:
 
 
 def of_unscaled(numbers: Sequence[int | None], form: pa.DataType) -> pa.Array:
-    """Decimals of whole numbers; NULL where they have too many digits for the type."""
+    """Return decimals from unscaled numbers, with NULL for numbers that have too many digits for the type."""
     limit = 10**form.precision
     kept = [number if number is not None and -limit < number < limit else None for number in numbers]
     if form.precision > DIGITS:
@@ -71,14 +74,14 @@ def of_unscaled(numbers: Sequence[int | None], form: pa.DataType) -> pa.Array:
 
 
 def half_up(dividend: int, divisor: int) -> int:
-    """The quotient, rounded half away from zero."""
+    """Return the quotient, rounded half away from zero."""
     whole, rest = divmod(abs(dividend), abs(divisor))
     whole += 2 * rest >= abs(divisor)
     return whole if (dividend < 0) == (divisor < 0) else -whole
 
 
 def numbers_of(value: Value, rows: int) -> list[int | None]:
-    """A column of decimals, or a scalar for every row."""
+    """Return the unscaled numbers of a column, or of a scalar for every row."""
     if isinstance(value, pa.Array):
         return unscale(value)
     return unscale(pa.array([value.as_py()], value.type)) * rows

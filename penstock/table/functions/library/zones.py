@@ -1,4 +1,4 @@
-"""Between moments in the world and what the clocks of a zone show, as columns."""
+"""Conversions between moments and the local times of a zone, for whole columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ _UTC = pa.timestamp("us", "UTC")
 
 
 def local(value: Value, zone: str) -> Value:
-    """A timestamp as it is read on a clock of the zone."""
+    """Return a timestamp as local time of the zone."""
     if pa.types.is_timestamp(value.type) and value.type.tz is not None:
         return pc.local_timestamp(pc.cast(value, pa.timestamp("us", zone)))
     return value
 
 
 def instant(value: Value, zone: str) -> Value:
-    """The moment at which a clock of the zone shows it: the first of two; what no clock shows is later by the gap."""
+    """Return the moment of a local time.
+
+    If clocks show the time twice, it is the first moment. If they skip the time, it is later by the gap.
+    """
     found = pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="earliest")
     skipped = pc.fill_null(pc.not_equal(pc.local_timestamp(found), value), False)
     found = pc.cast(found, _UTC)

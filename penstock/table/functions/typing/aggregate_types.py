@@ -1,4 +1,4 @@
-"""Aggregate and window functions: which there are, and the types of their results."""
+"""Aggregate and window functions, and the types of their results."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _share(kinds: Types) -> t.DataType:
 
 
 def _neighbour(kinds: Types) -> t.DataType:
-    """LAG and LEAD: without a default there may be no neighbour."""
+    """Return the type of LAG and LEAD. Without a default there may be no neighbour, so the result may be NULL."""
     _need(1 <= len(kinds) <= 3, "a value, an offset, a default")
     if len(kinds) < 3:
         return kinds[0].nullable()
@@ -134,21 +134,22 @@ _TABLE_FUNCTIONS = frozenset({"UNNEST", "TUMBLE", "HOP", "CUMULATE", "SESSION", 
 
 
 def is_aggregate(name: str) -> bool:
-    """Whether it is an aggregate, or a function that needs OVER."""
+    """Return True for an aggregate function, or a function that needs OVER."""
     return name.upper() in _AGGREGATES
 
 
 def is_table_function(name: str) -> bool:
-    """Whether it is one of SQL's own table functions."""
+    """Return True for a table function of SQL."""
     return name.upper() in _TABLE_FUNCTIONS
 
 
 def aggregate_names() -> list[str]:
+    """Return the names of all aggregate functions."""
     return sorted(name for name in _AGGREGATES if not name.startswith("$"))
 
 
 def resolve_aggregate(name: str, arg_types: Sequence[t.DataType], distinct: bool = False) -> t.DataType:
-    """The type of an aggregate's result."""
+    """Return the type of an aggregate's result."""
     found = _AGGREGATES.get(name.upper())
     if found is None:
         from penstock.table.functions.typing.registry import suggestion

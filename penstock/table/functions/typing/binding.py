@@ -1,4 +1,4 @@
-"""From the expressions of Table programs to typed ones over the columns of a relation."""
+"""The conversion of expressions of Table programs to typed ones over the columns of a relation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from penstock.table.logical.rex import Call, InputRef, Literal, Rex, Subquery
 from penstock.table.types import data_types as t
 
 Special = Callable[[Expression], Rex | None]
-"""What the caller knows better: gives the typed expression of a part, or None."""
+"""A function of the caller that returns the typed form of a part, or None."""
 
 
 def bind(value: Any, columns: Columns, special: Special | None = None) -> Rex:
-    """The typed form of an expression over columns. `special` is asked for every part first."""
+    """Return the typed form of an expression over columns. `special` is tried first for every part."""
     if not isinstance(value, Expression):
         return literal(value)
     known = special(value) if special is not None else None
@@ -57,7 +57,7 @@ def _bind(value: Expression, columns: Columns, special: Special | None) -> Rex:
 
 
 def call_function(function: str, args: Sequence[Rex]) -> Rex:
-    """A call as Table programs mean it: + behind a text joins anything to it."""
+    """Return a call as Table programs mean it: + after a text concatenates."""
     if function == "+" and isinstance(args[0].type, TEXTS):
         return resolve("CONCAT", [coerce(arg, t.DataTypes.STRING()) for arg in args])
     if function in {"AND", "OR"} and len(args) > 2:
@@ -66,7 +66,7 @@ def call_function(function: str, args: Sequence[Rex]) -> Rex:
 
 
 def column(name: str, columns: Columns) -> Rex:
-    """A column by its name."""
+    """Return a column by its name."""
     found = [index for index, one in enumerate(columns) if one.name == name]
     if len(found) == 1:
         return InputRef(columns[found[0]].type, found[0])
@@ -79,7 +79,7 @@ def column(name: str, columns: Columns) -> Rex:
 
 
 def field(row: Rex, key: str | int) -> Rex:
-    """A field of a row, by name or position."""
+    """Return a field of a row, by name or position."""
     if not isinstance(row.type, t.RowType):
         raise ValidationException(f"a value of {row.type.summary()} has no field {key!r}: only rows have fields")
     names = row.type.field_names()
@@ -90,14 +90,14 @@ def field(row: Rex, key: str | int) -> Rex:
 
 
 def user_call(wrapper: Any, args: Sequence[Rex]) -> Call:
-    """A call of a function of the user, its arguments cast to the types that it declares."""
+    """Return a call of a user's function, with its arguments cast to the declared types."""
     if wrapper.kind not in {"scalar", "table"}:
         raise ValidationException(f"{wrapper.name} is an {wrapper.kind} function, and cannot be called for single rows")
     return Call(wrapper.result_type, wrapper.name, user_arguments(wrapper, args), wrapper)
 
 
 def user_arguments(wrapper: Any, args: Sequence[Rex]) -> tuple[Rex, ...]:
-    """Arguments in the types that a function of the user declares."""
+    """Return arguments cast to the declared types of a user's function."""
     declared = wrapper.input_types
     if declared is None:
         return tuple(args)
@@ -116,7 +116,7 @@ def user_arguments(wrapper: Any, args: Sequence[Rex]) -> tuple[Rex, ...]:
 
 # --- values ---
 def literal(value: Any, kind: t.DataType | None = None) -> Literal:
-    """A Python value with its type."""
+    """Return a Python value as a literal with its type."""
     if kind is None:
         return Literal(type_of(value), _frozen(value))
     if value is None:
@@ -133,7 +133,7 @@ def _frozen(value: Any) -> Any:
 
 
 def type_of(value: Any) -> t.DataType:
-    """The type that a Python value has as a literal.
+    """Return the type of a Python value as a literal.
 
     >>> type_of(5).as_sql(), type_of("abc").as_sql()
     ('INT NOT NULL', 'CHAR(3) NOT NULL')

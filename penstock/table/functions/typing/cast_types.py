@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST: which types can become which, and the call that does it."""
+"""CAST and TRY_CAST: the allowed pairs of types, and the calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ALLOWED: tuple[tuple[tuple[type[t.DataType], ...], tuple[type[t.DataType], ...]
 
 
 def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
-    """A value as another type: CAST, which fails if it cannot be, or TRY_CAST, which gives NULL then."""
+    """Return a value as another type. CAST fails if the value cannot be converted, and TRY_CAST gives NULL."""
     if not castable(rex.type, aim):
         raise CodeGenException(f"a value of {rex.type.as_sql()} cannot be cast to {aim.summary()}")
     aim = with_nullability(aim, True if safe else rex.type.is_nullable)
@@ -37,7 +37,10 @@ def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
 
 
 def explicit_cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
-    """A cast that stands in a query: also to its own type it makes event time a moment as any other."""
+    """Return a cast that is written in a query.
+
+    Even a cast to the same type makes an event-time attribute a plain moment.
+    """
     made = cast(rex, aim, safe)
     if made is rex and isinstance(rex, InputRef) and isinstance(rex.type, TIMESTAMPS):
         return Call(rex.type, "CAST", (rex,))
@@ -45,7 +48,7 @@ def explicit_cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
 
 
 def castable(kind: t.DataType, aim: t.DataType) -> bool:
-    """Whether a CAST from one type to the other is allowed at all."""
+    """Return True if a CAST from one type to the other is allowed."""
     if isinstance(kind, t.NullType):
         return True
     if any(isinstance(kind, sources) and isinstance(aim, aims) for sources, aims in _ALLOWED):

@@ -1,4 +1,4 @@
-"""Which type several types have in common, and what an implicit cast may do."""
+"""The common type of several types, and the implicit casts that are allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 from penstock.table.types import data_types as t
 
 DIGITS: dict[type[t.DataType], int] = {t.TinyIntType: 3, t.SmallIntType: 5, t.IntType: 10, t.BigIntType: 19}
-"""How many digits a DECIMAL needs for a whole number."""
+"""Number of digits that a DECIMAL needs for each type of whole numbers."""
 INTEGERS: tuple[type[t.DataType], ...] = tuple(DIGITS)
 TEXTS = (t.CharType, t.VarCharType)
 BYTES = (t.BinaryType, t.VarBinaryType)
@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=t.DataType)
 
 
 def nullable(kinds: Sequence[t.DataType]) -> bool:
-    """Whether one of them has NULL."""
+    """Return True if one of the types has NULL."""
     return any(kind.is_nullable for kind in kinds)
 
 
@@ -29,14 +29,14 @@ def with_nullability(kind: Kind, is_nullable: bool) -> Kind:
 
 
 def as_decimal(kind: t.DataType) -> t.DecimalType:
-    """The DECIMAL that holds every value of an exact number."""
+    """Return the DECIMAL that holds every value of an exact type of numbers."""
     if isinstance(kind, t.DecimalType):
         return kind
     return t.DecimalType(DIGITS[type(kind)], 0, kind.is_nullable)
 
 
 def decimal_of(precision: int, scale: int, has_null: bool = True) -> t.DecimalType:
-    """A DECIMAL; if it would be too long, digits after the point are given up, but not below 6."""
+    """Return a DECIMAL. If it would be too long, it keeps fewer digits after the point, but at least 6."""
     if precision <= 38:
         return t.DecimalType(precision, scale, has_null)
     whole = precision - scale
@@ -44,7 +44,7 @@ def decimal_of(precision: int, scale: int, has_null: bool = True) -> t.DecimalTy
 
 
 def common_type(kinds: Sequence[t.DataType]) -> t.DataType | None:
-    """The type that CASE, COALESCE, UNION and VALUES make of several; None if there is none.
+    """Return the common type of several types, as in CASE, COALESCE, UNION and VALUES, or None.
 
     >>> common_type([t.IntType(False), t.DecimalType(2, 1, False)]).as_sql()
     'DECIMAL(11, 1) NOT NULL'
@@ -176,7 +176,7 @@ _WIDER = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType, t.DecimalType,
 
 
 def implicitly(kind: t.DataType, aim: t.DataType) -> bool:
-    """Whether a value becomes the aim without a CAST: the aim holds every value of the kind."""
+    """Return True if a value becomes the aim without a CAST, because the aim holds every value of the kind."""
     if isinstance(kind, t.NullType) or kind.not_null() == aim.not_null():
         return True
     if isinstance(kind, t.NumericType) and isinstance(aim, t.NumericType):

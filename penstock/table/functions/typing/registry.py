@@ -1,4 +1,4 @@
-"""The table of functions: what a function takes, what it gives, and how it is computed."""
+"""The table of functions: their arguments, result types and kernels."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from penstock.table.types.arrow_forms import array_of, values_of
 from penstock.table.types.data_types import DataType
 
 Value = Any
-"""A column, or a scalar of Arrow that stands for a column of one value."""
+"""A column, or a scalar of Arrow for a column of one value."""
 Kernel = Callable[..., Value]
-"""Takes the arguments of a call as Values, at least one of them a column (if it has any), and gives a column."""
+"""A function from Values to a column. At least one argument is a column, if there are any arguments."""
 Infer = Callable[[tuple[Rex, ...]], tuple[tuple[Rex, ...], DataType]]
-"""Takes the arguments of a call, and gives them with implicit casts, and the type of the result; or raises Unfit."""
+"""A function from arguments to arguments with implicit casts and the type of the result. It raises Unfit for others."""
 
 
 class Unfit(ValidationException):
-    """Raised by inference: the function does not take such arguments. The message says what it takes."""
+    """The error of type inference for wrong arguments. The message says which arguments are allowed."""
 
 
 class BadValue(TableException):
-    """Raised by a kernel: a value for which the function has no result."""
+    """The error of a kernel for a value without a result."""
 
 
 class DivisionByZero(BadValue, ArithmeticException):
-    """Of whole numbers or decimals."""
+    """The error for a division of whole numbers or decimals by zero."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class Function:
     name: str
     infer: Infer
     make: Callable[[Call], Kernel]
-    """Makes the kernel for a call, whose types are known."""
+    """A function that makes the kernel of a typed call."""
     raises: bool = False
-    """Whether there are values for which it fails: then it is not evaluated for rows that do not need it."""
+    """True if it fails for some values. Then it is not evaluated for rows that do not need it."""
     deterministic: bool = True
-    """Whether it can be computed once, before the query runs."""
+    """True if it can be computed once, before the query runs."""
     moment: bool = False
-    """Whether the kernel takes the number of rows and the Moment as first arguments."""
+    """True if the kernel takes the number of rows and the Moment as first arguments."""
 
 
 FUNCTIONS: dict[str, Function] = {}
 REWRITES: dict[str, Callable[[tuple[Rex, ...]], Rex]] = {}
-"""Functions that are only another way to write something else, such as BETWEEN."""
+"""Functions that are another way to write an expression, such as BETWEEN."""
 
 
 def register(
@@ -65,13 +65,13 @@ def register(
     deterministic: bool = True,
     moment: bool = False,
 ) -> None:
-    """Adds a function, or several names of one, separated by blanks-free bars: "CHAR_LENGTH|CHARACTER_LENGTH"."""
+    """Register a function. `name` may have several names, separated by bars: "CHAR_LENGTH|CHARACTER_LENGTH"."""
     for one in name.split("|") if name != "||" else [name]:
         FUNCTIONS[one] = Function(one, infer, make, raises, deterministic, moment)
 
 
 def resolve(name: str, args: Sequence[Rex]) -> Rex:
-    """The typed call of a function, with implicit casts where its arguments need them."""
+    """Return the typed call of a function, with implicit casts of its arguments."""
     name = name.upper()
     rewrite, found = REWRITES.get(name), FUNCTIONS.get(name)
     if rewrite is None and found is None:
@@ -88,27 +88,27 @@ def resolve(name: str, args: Sequence[Rex]) -> Rex:
 
 
 def names() -> list[str]:
-    """All functions that have a name, and are not operators."""
+    """Return the names of all functions that are not operators."""
     return sorted(name for name in {*FUNCTIONS, *REWRITES} if name.replace("_", "").isalnum())
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean …?" if something is called nearly so."""
+    """Return a question for a similar name, such as "; did you mean ABS?", or an empty text."""
     close = difflib.get_close_matches(name.upper(), list(known), 1, 0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 # --- how kernels are made ---
 def arrow(compute: Kernel) -> Callable[[Call], Kernel]:
-    """A kernel that is a function over columns and gives the right type by itself."""
+    """Return a maker of kernels from a function over columns that gives the right type by itself."""
     return lambda call: compute
 
 
 def rowwise(compute: Callable[..., Any], nulls: bool = False) -> Callable[[Call], Kernel]:
-    """A kernel that calls a Python function for every row.
+    """Return a maker of kernels that call a Python function for every row.
 
-    A NULL among the arguments makes the result NULL, unless the function takes NULLs. Words of the syntax, which are
-    NULLs of type NULL with a value, are not columns and not looked at: they are handed over as texts.
+    A NULL argument makes the result NULL, unless the function takes NULLs. Words of the syntax, which are NULLs of type
+    NULL with a value, are not columns. They are passed as texts.
     """
 
     def make(call: Call) -> Kernel:
@@ -124,11 +124,11 @@ def rowwise(compute: Callable[..., Any], nulls: bool = False) -> Callable[[Call]
 
 RANDOM = {"RAND", "RAND_INTEGER", "UUID"}
 FEW = 64
-"""Fewer rows are not worth looking for equal ones."""
+"""Minimum number of rows for which a search for equal values is worthwhile."""
 
 
 def of_distinct(every: Callable[..., Value], args: Sequence[Value]) -> Value:
-    """Call a slow kernel once for each different value, where only one argument varies and many rows share a value."""
+    """Call a slow kernel once for each different value, if only one argument varies and many rows share a value."""
     columns = [place for place, arg in enumerate(args) if isinstance(arg, pa.Array)]
     if len(columns) != 1 or len(args[columns[0]]) < FEW or pa.types.is_nested(args[columns[0]].type):
         return every(*args)
@@ -140,7 +140,7 @@ def of_distinct(every: Callable[..., Value], args: Sequence[Value]) -> Value:
 
 
 def column_of(values: Sequence[Any], call: Call) -> pa.Array:
-    """The results of a call as a column."""
+    """Return the results of a call as a column."""
     try:
         return array_of(values, call.type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
@@ -150,7 +150,7 @@ def column_of(values: Sequence[Any], call: Call) -> pa.Array:
 def rows_of(
     compute: Callable[..., Any], args: Sequence[Value], kinds: Sequence[DataType], nulls: bool, name: str
 ) -> list[Any]:
-    """What a Python function gives for every row."""
+    """Return the results of a Python function for all rows."""
     if not args:
         return []
     rows = max((len(arg) for arg in args if isinstance(arg, pa.Array)), default=1)
@@ -168,7 +168,7 @@ def rows_of(
 
 
 def python_values(value: Value, kind: DataType, rows: int) -> list[Any]:
-    """A column, or a scalar as often as there are rows, as Python values."""
+    """Return a column as Python values. A scalar is repeated for every row."""
     if isinstance(value, str):  # a word of the syntax
         return [value] * rows
     if isinstance(value, pa.Scalar):

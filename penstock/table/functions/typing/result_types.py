@@ -1,4 +1,4 @@
-"""Rules from the types of arguments to the type of a result, to be put together in the tables of functions."""
+"""Rules from the types of arguments to the type of a result, which the tables of functions combine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from penstock.table.logical.rex import Literal, Rex
 from penstock.table.types import data_types as t
 
 Result = Callable[[Sequence[t.DataType]], t.DataType]
-"""From the types of the arguments to that of the result, before its nullability is decided."""
+"""A function from the types of the arguments to the type of the result, before its nullability is decided."""
 Check = tuple[str, Callable[[t.DataType], bool]]
-"""What an argument must be: in words, and as a test."""
+"""A condition on an argument: in words, and as a test."""
 
 
 def _kind(name: str, *classes: type[t.DataType]) -> Check:
@@ -47,16 +47,17 @@ WORD = _kind("a word", t.NullType)
 
 
 def is_null(rex: Rex) -> bool:
-    """Whether it is the NULL that has no type."""
+    """Return True for the NULL without a type."""
     return isinstance(rex, Literal) and isinstance(rex.type, t.NullType) and rex.value is None
 
 
 def fits(rex: Rex, check: Check) -> bool:
+    """Return True if an expression satisfies a condition. The NULL without a type always does."""
     return is_null(rex) or check[1](rex.type)
 
 
 def describe(checks: Sequence[Check], optional: int, more: Check | None) -> str:
-    """What a function takes, for errors."""
+    """Return the allowed arguments of a function as text, for errors."""
     words = [check[0] for check in checks]
     required = words[: len(words) - optional]
     shown = ", ".join(required + [f"[{word}]" for word in words[len(required) :]])
@@ -70,10 +71,10 @@ def signature(
     more: Check | None = None,
     nulls: bool | None = None,
 ) -> Infer:
-    """Arguments of fixed kinds.
+    """Return the rule for arguments of fixed kinds.
 
-    The last `optional` ones may be missing, and any number of `more` may follow. `nulls` says whether the result has
-    NULL: None means that it does if an argument does.
+    The last `optional` arguments may be missing, and any number of `more` may follow. `nulls` is True if the result may
+    be NULL, and None if it may be NULL only with a nullable argument.
     """
 
     def infer(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
@@ -91,7 +92,7 @@ def signature(
 
 
 def _has_null(args: Sequence[Rex]) -> bool:
-    """Whether an argument may be NULL; words of the syntax are not values."""
+    """Return True if an argument may be NULL. Words of the syntax are not values."""
     return any(
         arg.type.is_nullable
         for arg in args
@@ -100,7 +101,7 @@ def _has_null(args: Sequence[Rex]) -> bool:
 
 
 def either(*rules: Infer) -> Infer:
-    """The first rule that fits."""
+    """Return a rule that applies the first of several rules that fits."""
 
     def infer(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
         refused = []
@@ -115,7 +116,10 @@ def either(*rules: Infer) -> Infer:
 
 
 def casting(infer: Infer, *aims: t.DataType | None) -> Infer:
-    """The same rule, with arguments cast to fixed types afterwards; the last aim is for all further arguments too."""
+    """Return a rule that casts the arguments of another rule to fixed types.
+
+    The last type is for all further arguments.
+    """
 
     def with_casts(args: tuple[Rex, ...]) -> tuple[tuple[Rex, ...], t.DataType]:
         fitted, kind = infer(args)
@@ -126,13 +130,13 @@ def casting(infer: Infer, *aims: t.DataType | None) -> Infer:
 
 
 def coerce(rex: Rex, aim: t.DataType) -> Rex:
-    """The expression with a cast around it, if its type is not the aim; its nullability stays."""
+    """Return the expression, cast to a type if it has another one. Its nullability remains."""
     aim = with_nullability(aim, rex.type.is_nullable)
     return rex if rex.type == aim else cast(rex, aim)
 
 
 def alike(args: Sequence[Rex]) -> tuple[tuple[Rex, ...], t.DataType]:
-    """Arguments brought to the type they have in common."""
+    """Return arguments cast to their common type."""
     aim = common_type([arg.type for arg in args])
     if aim is None:
         raise Unfit("values of one type")
@@ -140,17 +144,17 @@ def alike(args: Sequence[Rex]) -> tuple[tuple[Rex, ...], t.DataType]:
 
 
 def same_as(index: int) -> Result:
-    """The type of an argument."""
+    """Return a function that gives the type of an argument."""
     return lambda kinds: kinds[index]
 
 
 def implicit(arg: Rex, aim: t.DataType) -> Rex | None:
-    """The argument as a value of the aim, if it becomes one by itself."""
+    """Return the argument as a value of a type if an implicit cast allows it, or None."""
     return coerce(arg, aim) if implicitly(arg.type, aim) else None
 
 
 def texts_of(index: int) -> Result:
-    """VARCHAR as long as an argument."""
+    """Return a function that gives VARCHAR with the length of an argument."""
 
     def result(kinds: Sequence[t.DataType]) -> t.DataType:
         kind = kinds[index]

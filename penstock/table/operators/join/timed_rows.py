@@ -39,7 +39,7 @@ class TimedRows:
         self._pages = store(backend, f"{name} pages", layout=Layout.PANE)
         self._width = max(span // BUCKETS, LEAST_WIDTH)
         self._read: dict[Any, list[tuple[Any, list[Kept]]]] = {}
-        """By key, the pages of the last read, with their addresses."""
+        """The pages of the last read with their addresses, by key."""
         # Earlier versions kept lists.
         earlier = [(key, tuple(head)) for key, head in self._heads.items() if isinstance(head, list)]
         self._heads.put_all([key for key, _ in earlier], [rows for _, rows in earlier])
