@@ -105,7 +105,7 @@ def _filter_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple
     operator = MovingFilter(relation.condition, input.schema)
     operator.zone = builder.zone
     stream = builder.then(input, relation, "Moving Filter", operator)
-    operator.upsert_keys = ()  # these are upserts: a key may go that never came
+    operator.upsert_keys = ()  # upserts may delete a key that was never inserted
     label = f"MovingFilter(where=[{relation.condition}])"
     marked = Physical(stream, input.columns, True, label, (input,), key)
     return normalise(builder, relation, marked)

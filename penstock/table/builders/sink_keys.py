@@ -88,7 +88,7 @@ def _materializes(builder: Builder, relation: Insert, input: Physical, table: De
     if any(key <= set(table.key) for key in own):
         return False
     if any(key <= set(table.key) for key in unique_keys(relation.input)):
-        return True  # one row of each key, whose changes may overtake each other
+        return True  # a key has one row, but its changes may overtake each other
     if not relation.conflict and builder.config.get(REQUIRE_ON_CONFLICT, "true").strip().lower() == "true":
         names = [column.name for column in relation.columns]
         found = ", ".join(_list_names(names, sorted(key)) for key in own) or "none"

@@ -152,7 +152,7 @@ def slice_table(builder: Builder, relation: SliceTable) -> Physical:
     return Physical(stream, relation.columns, input.changelog, label, (input,))
 
 
-# --- what stands between the window table and the aggregate ---
+# --- relations between the window table and the aggregate ---
 def _above_slices(relation: Aggregate) -> Relation | None:
     """Return the aggregate's input over slices, or over rows for sessions, or None if windows are needed.
 

@@ -147,7 +147,7 @@ def _column(value: Value, rows: int, aim: pa.DataType) -> pa.Array:
     return value if value.type == aim else value.cast(aim)
 
 
-# --- calls that do not need all their arguments for every row ---
+# --- calls that evaluate some arguments only where needed ---
 def may_raise(rex: Rex) -> bool:
     """Return True if an expression must not be evaluated for rows that do not need it."""
     return any(isinstance(one, Call) and _can_fail(one) for one in walk(rex))

@@ -98,7 +98,7 @@ def _entries_of(kinds: Sequence[t.DataType]) -> t.DataType:
     return t.ArrayType(t.RowType([("key", kind.key_type), ("value", kind.value_type)]))
 
 
-# --- what they do ---
+# --- computation ---
 def _hashable(value: Any) -> Any:
     if isinstance(value, list):
         return ("list", *map(_hashable, value))

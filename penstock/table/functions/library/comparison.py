@@ -128,7 +128,7 @@ def _truth(wanted: bool, negated: bool) -> Kernel:
     return kernel
 
 
-# --- written in terms of others ---
+# --- made of other functions ---
 def _between(args: tuple[Rex, ...]) -> Rex:
     words = [arg.value for arg in args if isinstance(arg, Literal) and arg.value in ("SYMMETRIC", "ASYMMETRIC")]
     value, low, high = [arg for arg in args if not (isinstance(arg, Literal) and arg.value in words)][:3]

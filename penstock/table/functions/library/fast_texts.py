@@ -52,7 +52,7 @@ def _reading(regex: str, form: pa.DataType, finish: Callable[[pa.Array], pa.Arra
             return None
         try:
             return finish(texts.cast(form))
-        except pa.ArrowInvalid:  # such as the 30th of February
+        except pa.ArrowInvalid:  # such as 30 February
             return None
 
     return read

@@ -44,7 +44,7 @@ def _java(value: float, shortest: str) -> str:
     sign, digits, exponent = Decimal(shortest).as_tuple()
     assert isinstance(exponent, int)
     figures = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + exponent  # where the point is, counted from the first digit
+    point = len(digits) + exponent  # the position of the point after the first digit
     minus = "-" if sign else ""
     if -3 < point <= 7:
         whole = figures[:point].ljust(point, "0") if point > 0 else "0"

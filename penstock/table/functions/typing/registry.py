@@ -98,7 +98,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-# --- how kernels are made ---
+# --- makers of kernels ---
 def arrow(compute: Kernel) -> Callable[[Call], Kernel]:
     """Return a maker of kernels from a function over columns that gives the right type by itself."""
     return lambda call: compute

@@ -21,7 +21,7 @@ _MOMENTS = (pa.types.is_timestamp, pa.types.is_time64, pa.types.is_duration)
 KIND_FIELD = pa.field(KIND, pa.int8())
 
 
-# --- between columns and what state holds ---
+# --- between columns and state ---
 def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return a column of values that state held."""
     if pa.types.is_date32(kind):

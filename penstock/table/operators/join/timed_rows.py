@@ -40,7 +40,7 @@ class TimedRows:
         self._width = max(span // BUCKETS, LEAST_WIDTH)
         self._read: dict[Any, list[tuple[Any, list[Kept]]]] = {}
         """The pages of the last read with their addresses, by key."""
-        # Earlier versions kept lists.
+        # Convert the lists of earlier versions.
         earlier = [(key, tuple(head)) for key, head in self._heads.items() if isinstance(head, list)]
         self._heads.put_all([key for key, _ in earlier], [rows for _, rows in earlier])
 
@@ -119,7 +119,7 @@ class TimedRows:
         gone, shorter, removed = list[Any](), dict[Any, Any](), list[Kept]()
         for key, head in zip(keys, self._heads.get_all(keys), strict=True):
             if head is None or self._earliest(key, head, due) > due:
-                continue  # the row that was due is gone already, with another one of its key
+                continue  # the due row was already removed with another row of its key
             left = self._shorten(key, head, limit, removed)
             if left:
                 shorter[key] = left

@@ -54,7 +54,7 @@ class BatchesOfRows(Operator):
         self.emit_chunk(Chunk.of(Columns(batch)))
 
 
-# --- what expressions see ---
+# --- expressions over the rows of a match ---
 @dataclass
 class Seen:
     """Expressions over the rows of a match. Their accesses to rows become columns, over which the rest is computed.

@@ -105,7 +105,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
 
     def _ring(self, state: list[Any]) -> None:
         """Process the alarms that the watermark has passed since they were set. The last one clears the state."""
-        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved less
+        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved fewer parts
         alarms: list[int] = state[4]
         if self.current_watermark <= state[5]:
             return

@@ -172,7 +172,7 @@ def _extremes(
     pairs = zip(found.tolist(), any_there.tolist(), strict=True)
     values = [number if known else None for number, known in pairs]
     if frame.start is not None:
-        return values, [fold.new() for _ in accumulators]  # the rows of the frame tell everything
+        return values, [fold.new() for _ in accumulators]  # the rows of the frame are enough to continue
     return values, [values[last] for last in rows.lasts().tolist()]
 
 

@@ -65,7 +65,7 @@ class WindowOperator(KeyedTableOperator, ABC):
         assert isinstance(panes, Store)
         self.panes = panes
         for queue in (self.timers.event_time, self.timers.processing_time):
-            for timer in list(queue.timers()):  # which earlier versions had for each key and window
+            for timer in list(queue.timers()):  # earlier versions had one for each key and window
                 queue.delete(*timer)
         self.addresses: dict[int, list[Any]] = {}
         """The addresses of the table, by the end of the slice."""

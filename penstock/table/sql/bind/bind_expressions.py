@@ -187,7 +187,7 @@ class ExpressionBinder:
             raise invalid(node.at, f"{'Windowed a' if node.over else 'A'}ggregate expression {name} is illegal {why}")
         return aggregate_calls.bind_aggregate(self, node, name, own)
 
-    # --- calls with a meaning of their own ---
+    # --- special calls ---
     def _grouping(self, node: Invoke) -> Rex:
         if self.aggregates is not None:
             raise invalid(node.at, f"{node.name.upper()} is illegal {self.aggregates}")
@@ -253,7 +253,7 @@ class ExpressionBinder:
             raise invalid(node.at, f"{node.name}[] needs at least one element, which says what type it has")
         return self._call_built_in(node, node.name)
 
-    # --- queries inside ---
+    # --- subqueries ---
     def _subquery(self, node: Nested) -> Rex:
         plan = self.query(node.query, self.scope)
         args = self.all(node.args)

@@ -130,7 +130,7 @@ def _group(group: Group, scope: Scope, names: Names) -> str:
     return ", ".join(_text(member, scope, names) for member in group.members)
 
 
-# --- what stands in FROM ---
+# --- FROM ---
 def _scope(source: Source, names: Names) -> Scope:
     match source:
         case TableName():

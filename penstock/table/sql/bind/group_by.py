@@ -44,7 +44,7 @@ class Groups:
     window: Window | None = None
 
 
-# --- what GROUP BY says ---
+# --- the keys of GROUP BY ---
 def group_keys(binder: ExpressionBinder, groups: Sequence[Group] | None) -> Groups | None:
     """Return the keys of a GROUP BY clause, or None without one."""
     if groups is None:

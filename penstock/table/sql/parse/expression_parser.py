@@ -240,7 +240,7 @@ class ExpressionParser(TypeParser):
             else:
                 return value
 
-    # --- the innermost ---
+    # --- operands ---
     def _primary(self) -> Node:
         token, at = self.token, self.at
         if token.kind == STRING:

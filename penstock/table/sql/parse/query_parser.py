@@ -120,7 +120,7 @@ class QueryParser(MatchParser):
             return values
         return (self.expression(),)
 
-    # --- behind a query ---
+    # --- after a query ---
     def _order(self, query: Query) -> Query:
         at = self.at
         order = self.orderings() if self.sees("ORDER", "BY") else ()

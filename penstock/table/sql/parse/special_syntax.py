@@ -29,7 +29,7 @@ _PLURALS = {unit + "S": unit for unit in UNITS}
 Reader = Callable[["ExpressionParser", Position], Node | None]
 
 
-# --- what starts with a word of its own ---
+# --- syntax that starts with a word ---
 def _case(parser: ExpressionParser, at: Position) -> Node:
     parser.expect("CASE")
     subject = None if parser.sees("WHEN") else parser.expression()

@@ -164,7 +164,7 @@ class Group(Node):
     """Expressions, or groups for SETS, or tuples of expressions for ROLLUP and CUBE."""
 
 
-# --- what stands in FROM ---
+# --- FROM ---
 @dataclass(frozen=True)
 class Source(Node):
     """A source of rows in FROM."""
