@@ -29,7 +29,9 @@ Build = Callable[["Builder", Any], Physical]
 class Options(Protocol):
     """The options of a query."""
 
-    def get(self, key: str, default_value: str) -> str: ...
+    def get(self, key: str, default_value: str) -> str:
+        """Return the value of an option, or the default."""
+        ...
 
 
 class Builder:

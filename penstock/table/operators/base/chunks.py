@@ -75,6 +75,7 @@ class Chunks:
 
     @property
     def nbytes(self) -> int:
+        """The size of all rows in memory, in bytes."""
         return sum(chunk.nbytes for chunk in (*self._settled, *self.fresh))
 
     def take(self, ends: Times, keep: Times) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ class Due:
         self._times: list[int] = []
 
     def add(self, time: int, address: Any) -> None:
+        """Add an address."""
         self.extend(time, (address,))
 
     def extend(self, time: int, addresses: Iterable[Any]) -> None:
@@ -36,4 +37,5 @@ class Due:
             yield time, self._by_time.pop(time)
 
     def next_time(self) -> int | None:
+        """Return the earliest time, or None."""
         return self._times[0] if self._times else None

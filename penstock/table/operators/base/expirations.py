@@ -44,6 +44,7 @@ class Expirations:
         return list(found)
 
     def next_time(self) -> int | None:
+        """Return the earliest time, or None."""
         return self._waiting[0][0] if self._waiting else None
 
     def _push(self, gone: int, times: Numbers, keys: Sequence[Any]) -> None:

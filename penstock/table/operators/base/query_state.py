@@ -44,6 +44,7 @@ class ExpiringStore:
         self._in_use = in_use
 
     def get(self, address: Any) -> Any:
+        """Return a value, or None if there is none or it has expired."""
         held = self.table.entries.get(address)
         return held[0] if held is not None and self._there(held) else None
 
@@ -51,17 +52,21 @@ class ExpiringStore:
         return self._expiry.visible(held) or self._in_use(held[0])
 
     def put(self, address: Any, value: Any) -> None:
+        """Store a value with the time of the write."""
         self.table.put(address, self._expiry.stamp(value))
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        """Return the value of each address, or None."""
         found, there = self.table.get_all(addresses), self._there
         return [None if held is None or not there(held) else held[0] for held in found]
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
+        """Store values with the time of the write, and mark them as changed."""
         self.table.entries.update(zip(addresses, map(self._expiry.stamp, values), strict=True))
         self.table.changed.update(addresses)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
+        """Return every address with its value, without expired ones."""
         return ((address, held[0]) for address, held in self.table.items() if self._there(held))
 
 

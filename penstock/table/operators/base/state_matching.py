@@ -77,6 +77,7 @@ class Pairs(NamedTuple):
     """For each pair, the position of the entry among the candidates."""
 
     def where(self, mask: Mask) -> Pairs:
+        """Return the pairs of a mask."""
         return Pairs(self.positions[mask], self.picks[mask])
 
 

@@ -91,6 +91,7 @@ class PagedRows:
         ]
 
     def add(self, arrived: Keyed) -> None:
+        """Add rows to their keys."""
         keys, rows = arrived.keys, state_rows(arrived.batch)
         before = self._newest.get_all(keys)
         if arrived.unique:

@@ -73,10 +73,12 @@ class JoinRows:
 
     # --- buckets ---
     def bucket(self, key: Any, number: int) -> dict[Held, Entry]:
+        """Return the rows of a bucket that have not expired."""
         found = self._buckets.get((key, number))
         return {} if found is None else self.fresh(found)
 
     def put_bucket(self, key: Any, number: int, rows: dict[Held, Entry]) -> None:
+        """Store the rows of a bucket, or remove it if it is empty."""
         if rows:
             self._buckets.put((key, number), rows)
         else:

@@ -143,6 +143,7 @@ class Variables:
     subsets: Mapping[str, tuple[str, ...]]
 
     def of(self, name: str) -> Sequence[str]:
+        """Return the variables of a name, in the order of the pattern."""
         if name == ANY:
             return self.order
         return tuple(one for one in self.order if one in self.subsets[name]) if name in self.subsets else (name,)

@@ -29,6 +29,7 @@ class Chosen(NamedTuple):
     batch: pa.RecordBatch
 
     def entries(self) -> list[Entry]:
+        """Return the rows with their times."""
         return list(zip(self.times, state_rows(self.batch), strict=True))
 
 

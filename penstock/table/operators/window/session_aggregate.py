@@ -46,6 +46,7 @@ class Runs(NamedTuple):
     """For each run, a number, the times of its first and last row, and the parts of every fold."""
 
     def filter(self, wanted: Times) -> Runs:
+        """Return the runs of a mask."""
         return self if wanted.all() else Runs(self.keys[wanted], self.rows.filter(pa.array(wanted)))
 
 

@@ -161,6 +161,7 @@ class WindowOperator(KeyedTableOperator, ABC):
         return self._closed if self.slicing.is_shared else MIN_TIMESTAMP
 
     def last_moments(self, ends: Times) -> Times:
+        """Return the last milliseconds of windows with these ends, in event time."""
         return last_moments(ends, self.zone, self.shifted)
 
     def _expect(self, lasts: Times) -> None:

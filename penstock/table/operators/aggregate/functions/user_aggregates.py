@@ -28,6 +28,7 @@ class UserAggregate(Fold):
 
     @property
     def function(self) -> Any:
+        """The user's function."""
         return self.call.udf.function
 
     def open(self, context: Any) -> None:
