@@ -1,4 +1,4 @@
-"""The `penstock` command. Its verbs import what they need when they are called, so that help comes at once."""
+"""The `penstock` command. Its verbs import modules only when they are called, so that help appears quickly."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def _server() -> None:
 
 
 def main() -> None:
-    """The entry point of the console script."""
+    """Run the `penstock` command. This is the entry point of the console script."""
     app()

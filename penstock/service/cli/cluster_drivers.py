@@ -25,11 +25,11 @@ _NOT_SHIPPED = (
     "spark.driver.host",
     "spark.driver.bindAddress",
 )
-"""Settings that say where this process is, and where the driver runs."""
+"""Settings of this process's address and the driver's place, which the driver itself does not get."""
 
 
 def runs_in_cluster(settings: Sourced) -> bool:
-    """Tell whether the driver is to run in a task of a Spark Connect server. Refuse a mode that does not exist."""
+    """Return True if the driver should run in a task of a Spark Connect server. Refuse an unknown mode."""
     from penstock.errors import ConfigurationError
     from penstock.spark.sessions.connect_session import CLIENT_MODE, CLUSTER_MODE, DEPLOY_MODE
 
@@ -42,7 +42,7 @@ def runs_in_cluster(settings: Sourced) -> bool:
 
 
 def _server(settings: Sourced) -> str | None:
-    """Return the URL of the Spark Connect server that the settings name; None if they name another master or none."""
+    """Return the URL of the Spark Connect server that the settings name, or None if they name none."""
     from penstock.spark.sessions.connect_session import SCHEME, remote_url
 
     named = settings.value("spark.master") or remote_url({name: setting.value for name, setting in settings.items()})
@@ -51,16 +51,17 @@ def _server(settings: Sourced) -> str | None:
 
 @dataclass(frozen=True)
 class ClusterOrder:
-    """A program for a driver in the cluster, and how it is to be run."""
+    """A program for a driver in the cluster, with its arguments and settings."""
 
     program: Program
     arguments: list[str]
     pyflink: bool
     settings: Sourced
     rest: list[str]
-    """The settings that name a port for REST."""
+    """Settings that name a port for REST."""
 
     def spec(self) -> DriverSpec:
+        """Return the description of the driver, which is sent to the cluster."""
         from penstock.service.launch.client_options import INNER_URL
         from penstock.spark.hosts.connect_driver import check_program, new_key
         from penstock.spark.hosts.driver_task import DriverSpec
@@ -87,7 +88,7 @@ class ClusterOrder:
 
 
 def run_in_cluster(order: ClusterOrder, detached: bool) -> None:
-    """Let a task run the program; unless detached, stay until its end."""
+    """Run the program in a task of the cluster. Unless detached, wait for its end."""
     from penstock.service.launch.client_options import INNER_URL
     from penstock.spark.hosts.connect_driver import DriverClient
 
@@ -105,7 +106,7 @@ def run_in_cluster(order: ClusterOrder, detached: bool) -> None:
 
 
 def continues(settings: Sourced) -> bool:
-    """Tell whether a program with these settings continues its job when it is started again."""
+    """Return True if a program with these settings continues its job after a restart."""
     named = all(settings.value(name) for name in ("execution.checkpointing.dir", "pipeline.job-id"))
     return named and (settings.value("execution.recover") or "").lower() in ("latest", "older")
 
@@ -144,7 +145,7 @@ def _seconds(settings: Sourced) -> float:
 
 
 def _watch(client: DriverClient) -> None:
-    """Show what the driver prints, and end with its exit code."""
+    """Show the driver's output, and end with its exit code."""
     from penstock.service.cli import output
 
     try:

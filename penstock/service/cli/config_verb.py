@@ -1,4 +1,4 @@
-"""The verb `config`: which settings are in force outside a program, and where each came from."""
+"""The verb `config`: shows the settings in force outside a program, and the origin of each."""
 
 from __future__ import annotations
 

@@ -1,48 +1,48 @@
-"""How a command ends if it does not succeed: one line for people, and an exit code for scripts.
+"""Failures of commands: each has one line for people, and an exit code for scripts.
 
-CommandFailed        1   what was asked for was tried, and did not succeed
-├── UsageFailed      2   the command was given wrongly
+CommandFailed        1   the command was tried and failed
+├── UsageFailed      2   the command was used wrongly
 ├── NoServer         3   no server answers at the address
-├── NotFound         4   there is no such job, program, savepoint or state
-└── NotAllowed       5   the server wants a token, or another one
+├── NotFound         4   the job, program, savepoint or state does not exist
+└── NotAllowed       5   the server requires a token, or another one
 """
 
 from __future__ import annotations
 
 CANCELLED = 130
-"""The exit code after Ctrl-C, as in a shell."""
+"""Exit code after Ctrl-C, as in a shell."""
 
 
 class CommandFailed(Exception):
-    """What was asked for was tried, and did not succeed."""
+    """Raised if a command was tried and failed."""
 
     code = 1
 
     def __init__(self, message: str, kind: str = "error") -> None:
-        """`kind` is the word in front of the message."""
+        """Create the error. `kind` is the word before the message."""
         super().__init__(message)
         self.kind = kind
 
 
 class UsageFailed(CommandFailed):
-    """The command was given wrongly."""
+    """Raised if a command was used wrongly."""
 
     code = 2
 
 
 class NoServer(CommandFailed):
-    """No server answers."""
+    """Raised if no server answers."""
 
     code = 3
 
 
 class NotFound(CommandFailed):
-    """There is no such thing."""
+    """Raised if the named job, program, savepoint or state does not exist."""
 
     code = 4
 
 
 class NotAllowed(CommandFailed):
-    """The server wants a token, or another one."""
+    """Raised if the server requires a token, or another one."""
 
     code = 5

@@ -1,4 +1,4 @@
-"""The group of all commands: shows failures in one line, and loads the commands of the server when they are called."""
+"""The group of all commands. It shows failures in one line, and loads the server's commands when they are called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Commands(TyperGroup):
     """Penstock's verbs."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb. What it raises on purpose becomes a line on standard error and an exit code."""
+        """Run a verb. Turn its expected errors into a line on standard error and an exit code."""
         from penstock.errors import PenstockError
 
         try:
@@ -35,7 +35,7 @@ class Commands(TyperGroup):
             raise SystemExit(CANCELLED) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Put the real commands of the server in place of the entry in the list of commands."""
+        """Replace the placeholder for the server by its real commands."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, _server_commands() if name == SERVER else command, rest
 

@@ -1,4 +1,4 @@
-"""The verbs that look inside a job: logs, state."""
+"""The verbs that inspect a job: logs, state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Tail:
-    """A log of a job from some byte on; every `show` prints what was added since."""
+    """A reader of a job's log. Every `show` prints the text that was added since the last one."""
 
     def __init__(self, client: RestClient, job: str, name: str) -> None:
         self._client = client
@@ -24,7 +24,7 @@ class Tail:
         self._offset = 0
 
     def show(self) -> bool:
-        """Print what is new; whether there was anything."""
+        """Print new text. Return True if there was any."""
         from penstock.service.cli.output import raw
 
         answer = self._client.read(self._path, offset=self._offset or None)
@@ -36,7 +36,7 @@ class Tail:
 
 
 def has_ended(client: RestClient, job: str) -> bool:
-    """Whether a job is over."""
+    """Return True if a job has ended."""
     return client.get(f"/jobs/{job}/status")["status"] in ENDED
 
 
@@ -79,7 +79,7 @@ def logs(
 
 
 def set_levels(client: RestClient, job: str, given: list[str]) -> None:
-    """Change levels, and show those that there are then."""
+    """Change log levels, and show all levels that are then set."""
     from penstock.errors import ConfigurationError
     from penstock.service.cli import output
 

@@ -1,4 +1,4 @@
-"""The verbs that look at jobs and end or change them: list, cancel, stop, modify."""
+"""The verbs that list, end or change jobs: list, cancel, stop, modify."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_jobs(
 
 
 def _is_wanted(state: str, running: bool, scheduled: bool) -> bool:
-    """Jobs that run or are about to, or with one of the switches only those."""
+    """Return True for jobs that run or are about to run, with one of the switches only for these."""
     if state in SCHEDULED:
         return scheduled or not running
     return state not in ENDED and (running or not scheduled)
@@ -142,7 +142,7 @@ def stop(
 
 
 def take_savepoint(client: RestClient, job: str, path: str, body: dict[str, Any]) -> str:
-    """Ask for a savepoint and wait for it; gives where it is."""
+    """Request a savepoint, wait for it, and return its location."""
     from penstock.service.cli.output import progress
     from penstock.service.cli.polling import count_acknowledged, outcome
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for scripts, and on standard error what goes on meanwhile."""
+"""Output of commands: tables for people, JSON for scripts, and progress on standard error."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _NO_TERMINAL = 1000
-"""How wide a table may be where no terminal limits it."""
+"""Width of a table, in characters, if the output is not a terminal."""
 
 
 def errors() -> Console:
-    """Standard error, as it is now."""
+    """Return a console on the current standard error."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def warn(message: str) -> None:
-    """A line on standard error that does not end the command."""
+    """Print a warning on standard error. It does not end the command."""
     console = errors()
     console.print("[yellow]warning[/yellow]", end=": ")
     console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def as_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def line(text: str) -> None:
-    """A line on standard output, at once: a script may wait for it."""
+    """Print a line on standard output, and flush it, because a script may wait for it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def raw(data: bytes) -> None:
-    """Bytes on standard output as they are, behind what was printed before."""
+    """Write bytes to standard output unchanged, after all earlier output."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on standard output. Where that is no terminal, a line is as long as it needs to be."""
+    """Print a table on standard output. If that is not a terminal, lines are not wrapped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -57,7 +57,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, column in enumerate(columns):
-        made.add_column(column, no_wrap=index == 0, overflow="fold")  # the first one names what the row is about
+        made.add_column(column, no_wrap=index == 0, overflow="fold")  # the first column names the subject of the row
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     console = Console()
@@ -66,7 +66,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str], None] | None]:
-    """While something takes time, show that it goes on. The function adds what is known; None if nobody looks."""
+    """Show on a terminal that an operation is under way. Yield a function that adds details, or None."""
     console = errors()
     if not console.is_terminal:
         yield None
@@ -76,12 +76,12 @@ def progress(what: str) -> Iterator[Callable[[str], None] | None]:
 
 
 def moment(millis: int) -> str:
-    """A time for people, in their own time zone."""
+    """Return a time as text in the local time zone."""
     return "-" if millis < 0 else datetime.fromtimestamp(millis / 1000).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def duration(millis: int) -> str:
-    """How long something took, in its two largest units.
+    """Return a duration as text in its two largest units.
 
     >>> duration(93_784_000), duration(65_000), duration(1_500), duration(-1)
     ('1d 2h', '1m 5s', '1.5s', '-')

@@ -1,4 +1,4 @@
-"""The verb `package`: one file with a program and all it needs."""
+"""The verb `package`: packs a program and its dependencies into one file."""
 
 from __future__ import annotations
 

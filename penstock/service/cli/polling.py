@@ -1,4 +1,4 @@
-"""Waiting for what a server was asked to do: its answer is polled, soon at first and later less often."""
+"""Waiting for operations of a server. The answer is polled, often at first and less often later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST, _LONGEST = 0.02, 2.0
 
 
 def pauses(first: float = _FIRST, longest: float = _LONGEST) -> Iterator[float]:
-    """How long to wait before each further question: as Flink's own client does."""
+    """Yield the pauses, in seconds, before each further request, as in Flink's own client."""
     pause = first
     while True:
         yield pause
@@ -25,9 +25,9 @@ def pauses(first: float = _FIRST, longest: float = _LONGEST) -> Iterator[float]:
 def outcome(
     client: RestClient, path: str, tell: Callable[[str], None] | None = None, known: Callable[[], str] = str
 ) -> Mapping[str, Any]:
-    """The outcome of an operation that was triggered; raises what made it fail.
+    """Wait for a triggered operation, and return its outcome. Raise CommandFailed with its cause if it failed.
 
-    `tell`, if somebody looks, is given how long it has taken and what `known` adds, such as who has answered.
+    `tell`, if given, gets the time so far and the text that `known` returns, such as the number of answers.
     """
     began = time.monotonic()
     for pause in pauses():
@@ -48,14 +48,14 @@ def _check_outcome(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def reason(cause: Mapping[str, Any]) -> str:
-    """Why something failed, in one line."""
+    """Return the cause of a failure in one line."""
     from penstock.service.cli.rest_client import innermost
 
     return innermost(str(cause.get("stack-trace") or cause.get("class") or "no reason was given"))
 
 
 def count_acknowledged(client: RestClient, job: str) -> str:
-    """How many subtasks have answered the checkpoint or savepoint that is under way; nothing if none is known."""
+    """Return a text with the number of subtasks that have acknowledged the current snapshot; empty if unknown."""
     try:
         history = client.get(f"/jobs/{job}/checkpoints").get("history", [])
     except (CommandFailed, AttributeError):

@@ -1,4 +1,4 @@
-"""A client of Flink's REST API, on Python's own HTTP: requests, uploads, and errors in the words of the server."""
+"""A client of Flink's REST API that uses Python's own HTTP: requests, uploads, and the server's error texts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said to a request that it accepted."""
+    """A server's answer to a request that it accepted."""
 
     body: bytes
     headers: Mapping[str, str]
 
     def json(self) -> Any:
-        """The answer as JSON; a server of another kind may say something else."""
+        """Return the answer as JSON. Raise CommandFailed if it is not JSON, as from a server of another kind."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -38,7 +38,7 @@ class Answer:
 
 
 class RestClient:
-    """Talks to one server. Paths are Flink's, without the version in front."""
+    """A client of one server. Paths are Flink's, without the version in front."""
 
     def __init__(
         self, url: str, token: str | None = None, trust: ssl.SSLContext | None = None, timeout: float = 60
@@ -49,11 +49,11 @@ class RestClient:
         self._opener = _opener(self.url, trust)
 
     def get(self, path: str, **query: Any) -> Any:
-        """The JSON at a path. A list among the query's values repeats its name; None is left out."""
+        """Return the JSON at a path. A list among the query's values repeats its name; None is left out."""
         return self._request("GET", _with_query(path, query)).json()
 
     def read(self, path: str, **query: Any) -> Answer:
-        """What a path that is not JSON gives, such as a log."""
+        """Return the answer of a path that is not JSON, such as a log."""
         return self._request("GET", _with_query(path, query))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -66,7 +66,7 @@ class RestClient:
         return self._request("DELETE", path).json()
 
     def upload(self, path: str, file: str | os.PathLike[str]) -> Any:
-        """Send a file, which keeps its name, as a form would."""
+        """Send a file under its name, as a form does. Return the JSON answer."""
         with Form(file) as form:
             return self._request("POST", path, form, form.content_type, len(form)).json()
 
@@ -129,14 +129,14 @@ def _words(reason: object) -> str:
 
 
 class _StayHere(HTTPRedirectHandler):
-    """Python follows redirects of GET only, and would turn others into GET: `RestClient` follows them itself."""
+    """Handler that follows no redirects. Python would turn all into GET, so `RestClient` follows them itself."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _opener(url: str, trust: ssl.SSLContext | None) -> OpenerDirector:
-    """Proxies of the environment are used, but not on the way to this machine."""
+    """Return an opener that uses the environment's proxies, except on the way to this machine."""
     handlers: list[Any] = [_StayHere]
     if urlsplit(url).hostname in _LOOPBACK:
         handlers.append(ProxyHandler({}))
@@ -151,12 +151,15 @@ def _with_query(path: str, query: Mapping[str, Any]) -> str:
 
 
 def segment(text: str) -> str:
-    """A text as one part of a path, whatever is in it."""
+    """Return a text in the form of one segment of a path, whatever it contains."""
     return quote(text, safe="")
 
 
 def _elsewhere(url: str, error: HTTPError) -> str | None:
-    """Where a server that is not the leader sends us; never from an encrypted connection to a plain one."""
+    """Return the URL to which a server that is not the leader redirects, or None.
+
+    Raise NotAllowed for a redirect from an encrypted connection to a plain one.
+    """
     target = error.headers.get("Location") if error.code in (301, 302, 307, 308) else None
     if target is None:
         return None
@@ -174,7 +177,7 @@ def _refusal(status: int, body: bytes) -> CommandFailed:
 
 
 def _message(status: int, body: bytes) -> str:
-    """The server's errors in one line."""
+    """Return the server's errors in one line."""
     try:
         errors = json.loads(body)["errors"]
         said = [str(error).strip() for error in errors if str(error).strip()]
@@ -187,14 +190,14 @@ def _message(status: int, body: bytes) -> str:
 
 
 def innermost(text: str) -> str:
-    """The innermost cause in a stack trace, in one line: it is what a person can do something about."""
+    """Return the innermost cause in a stack trace, in one line. It is the part that a person can act on."""
     trace = text.strip().removeprefix("<Exception on server side:").strip()
     causes = [line.partition("Caused by: ")[2] for line in trace.splitlines() if line.startswith("Caused by: ")]
     return first_line(causes[-1] if causes else trace)
 
 
 def first_line(text: str) -> str:
-    """The first line of an error, without the names of Java's classes in front of it."""
+    """Return the first line of an error, without the names of Java's classes in front of it."""
     line = text.strip().partition("\n")[0].strip()
     while ": " in line and _is_class(line.partition(": ")[0]):
         line = line.partition(": ")[2]
@@ -206,7 +209,7 @@ def _is_class(word: str) -> bool:
 
 
 class Form:
-    """A form with one file, as a body of a known length that is read from the disk while it is sent."""
+    """A form with one file: a body of known length that is read from the disk while it is sent."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         boundary = uuid4().hex
@@ -231,7 +234,7 @@ class Form:
         self._file.close()
 
     def rewind(self) -> None:
-        """Begin again, for another server."""
+        """Go back to the beginning, to send the form to another server."""
         self._file.seek(0)
         self._parts = self._all_parts()
 
@@ -242,5 +245,5 @@ class Form:
         yield self._edges[1]
 
     def read(self, _: int = -1) -> bytes:
-        """The next part; `http.client` asks until there is none."""
+        """Return the next part, or empty bytes at the end. `http.client` calls this."""
         return next(self._parts, b"")

@@ -1,4 +1,4 @@
-"""The verbs that run a program or look at its plan: run, info."""
+"""The verbs that run a program or show its plan: run, info."""
 
 from __future__ import annotations
 
@@ -151,7 +151,10 @@ def run(
 
 
 def _rest(options: list[str], settings: Mapping[str, str]) -> AbstractContextManager[None]:
-    """REST for the jobs of this process, if the command line names a port for it; that of a file is a server's."""
+    """Return a block that serves REST for this process's jobs if the command line names a port for REST.
+
+    A port in a configuration file is meant for a server.
+    """
     if not _rest_options(options):
         return nullcontext()
     from penstock.service.rest.embedded import serve_jobs
@@ -160,7 +163,7 @@ def _rest(options: list[str], settings: Mapping[str, str]) -> AbstractContextMan
 
 
 def _rest_options(options: list[str]) -> list[str]:
-    """The settings that name a port for REST on the command line."""
+    """Return the settings of the command line that name a port for REST."""
     return [option for option in options if option.startswith(("rest.port=", "rest.bind-port="))]
 
 
@@ -189,19 +192,19 @@ def info(
 
 
 class Named(NamedTuple):
-    """How a program was named."""
+    """The words and switches of a command line that name a program."""
 
     first: str | None
-    """The first word that belongs to no switch."""
+    """First word that belongs to no switch."""
     entry: str | None
     python: str | None
     module: str | None
 
 
 def _program(named: Named, arguments: list[str]) -> tuple[Program, list[str]]:
-    """The program and its arguments. The first word is an argument if a switch names the program.
+    """Return the program and its arguments. The first word is an argument if a switch names the program.
 
-    With -c, it is a program only if it is the name of one.
+    With -c, the first word is a program only if it is the name of an existing program file.
     """
     from penstock.errors import ConfigurationError
     from penstock.service.launch.program_runner import SUFFIXES, Program

@@ -1,4 +1,4 @@
-"""How commands find a server: the switches that they share, the configuration, and abbreviated job ids."""
+"""Connection of commands to a server: shared switches, the configuration, and abbreviated job ids."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _HOST_AND_PORT = re.compile(r"([\w.-]+|\[[0-9a-fA-F:]+\]):\d+")
 
 
 def is_server(place: str) -> bool:
-    """Whether `-m` names a server, and not a Spark master."""
+    """Return True if `-m` names a server, and not a Spark master."""
     return place.startswith(("http://", "https://")) or _HOST_AND_PORT.fullmatch(place) is not None
 
 
 def configuration(options: list[str] | None) -> Sourced:
-    """Return what file, environment and -D say. Warn of names that are not known or have no effect."""
+    """Return the settings of file, environment and -D. Warn of names that are unknown or have no effect."""
     from penstock.errors import ConfigurationError
     from penstock.service.cli.output import warn
     from penstock.service.launch.config_files import load_configuration
@@ -61,14 +61,14 @@ def configuration(options: list[str] | None) -> Sourced:
 def connect(
     at: str | None, token: str | None = None, cacert: str | None = None, options: list[str] | None = None
 ) -> RestClient:
-    """A client of the server that the switches, else the configuration, name."""
+    """Return a client of the server that the switches, else the configuration, name."""
     return client_of(configuration(options), at, token, cacert)
 
 
 def client_of(settings: Sourced, at: str | None, token: str | None, cacert: str | None) -> RestClient:
-    """A client, with what the configuration says where a switch says nothing.
+    """Return a client with the settings of the switches, else of the configuration.
 
-    On the machine of the server, the server's own configuration says what its clients need.
+    On the machine of the server, the server's own configuration provides the settings of its clients.
     """
     from penstock.common.configuration import parse_duration
     from penstock.service.cli.rest_client import RestClient
@@ -83,12 +83,12 @@ def client_of(settings: Sourced, at: str | None, token: str | None, cacert: str 
 
 
 def _of(settings: Mapping[str, Setting], name: str) -> str | None:
-    """A setting of the server; one that is not ours is not given another server's secrets."""
+    """Return a setting of our own server, or None. Another server does not get our server's secrets."""
     return settings[name].value if name in settings else None
 
 
 def _own_server(settings: Sourced, at: str | None) -> str | None:
-    """Return the address of the server that runs on $PENSTOCK_HOME, unless a place was named."""
+    """Return the address of the server that runs on $PENSTOCK_HOME, or None if another place is named."""
     from penstock.service.launch.config_files import DEFAULT
     from penstock.service.server.home import running_server
     from penstock.service.server.server_options import default_data
@@ -101,7 +101,7 @@ def _own_server(settings: Sourced, at: str | None) -> str | None:
 
 
 def server_url(settings: Sourced, at: str | None) -> str:
-    """The address of the REST API."""
+    """Return the URL of the REST API."""
     if at is not None and at.startswith(("http://", "https://")):
         return at
     scheme = "https" if (settings.value("security.ssl.rest.enabled") or "").strip().lower() == "true" else "http"
@@ -123,7 +123,7 @@ def _trust(file: str) -> ssl.SSLContext:
 
 
 def job_id(client: RestClient, given: str) -> str:
-    """The full id of a job that was named by the first digits of its id."""
+    """Return the full id of a job, given the first digits of its id."""
     digits = given.lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits):
         raise UsageFailed(f"'{given}' is no job id: an id has 32 hexadecimal digits, of which the first few will do")
@@ -139,6 +139,6 @@ def job_id(client: RestClient, given: str) -> str:
 
 
 def overview(client: RestClient) -> list[dict[str, Any]]:
-    """All jobs that the server knows."""
+    """Return all jobs that the server knows."""
     jobs: list[dict[str, Any]] = client.get("/jobs/overview")["jobs"]
     return jobs

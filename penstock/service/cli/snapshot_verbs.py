@@ -61,7 +61,7 @@ def savepoint(
 
 
 class CheckpointType(StrEnum):
-    """What a checkpoint holds: what is configured, everything, or what changed."""
+    """Content of a checkpoint: as configured, the whole state, or only changes."""
 
     CONFIGURED = "CONFIGURED"
     FULL = "FULL"

@@ -1,4 +1,4 @@
-"""Gives a program to a server, and follows its job to the end."""
+"""Submits a program to a server, and follows its job to the end."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """A program, and how it is to be run."""
+    """A program, its arguments, and the options to run it with."""
 
     program: Program
     arguments: list[str]
     pyflink: bool
     options: list[str]
-    """As given with -D."""
+    """Options given with -D."""
     switches: dict[str, str]
-    """Options that were given with a switch of their own."""
+    """Options given with their own switches, by name of the option."""
 
     def body(self) -> dict[str, Any]:
-        """What Flink's `/jars/:id/run` takes. The configuration of this machine is not the server's business."""
+        """Return the body of Flink's `/jars/:id/run`. It leaves out the configuration of this machine."""
         options = dict(self.switches)
         parallelism = options.pop("parallelism.default", None)
         asked = {
@@ -52,7 +52,7 @@ def _pair(option: str) -> tuple[str, str]:
 
 
 def submit(client: RestClient, order: Order, detached: bool) -> None:
-    """Upload, run, print the job's id, and unless detached stay until its end."""
+    """Upload and run a program, and print the job's id. Unless detached, wait for the end of the job."""
     uploaded = _upload(client, order.program)
     try:
         job = client.post(f"/jars/{segment(uploaded)}/run", order.body())["jobid"]
@@ -64,7 +64,7 @@ def submit(client: RestClient, order: Order, detached: bool) -> None:
 
 
 def _upload(client: RestClient, program: Program) -> str:
-    """The server's name for the program."""
+    """Upload the program, and return the server's name for it."""
     if program.path is None:
         raise UsageFailed(
             f"a server needs the file that holds {program.entry}: name a file, a zip or a wheel as well; "
@@ -75,13 +75,13 @@ def _upload(client: RestClient, program: Program) -> str:
 
 
 def _forget(client: RestClient, uploaded: str) -> None:
-    """Delete the upload: the job has a copy of its own."""
+    """Delete the upload, of which the job has its own copy."""
     with suppress(CommandFailed):
         client.delete(f"/jars/{segment(uploaded)}")
 
 
 def follow(client: RestClient, job: str) -> None:
-    """Print what the program prints, until its job ends; raises if that did not succeed."""
+    """Print the program's output until its job ends. Raise CommandFailed if the job did not succeed."""
     tail = Tail(client, job, "stdout")
     waits = pauses()
     try:

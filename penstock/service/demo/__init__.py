@@ -1,1 +1,1 @@
-"""`make demo`: simulated sensors in a job on a server of its own, seen live in the terminal and in the browser."""
+"""The demo of `make demo`: simulated sensors in a job on its own server, shown in the terminal and the browser."""

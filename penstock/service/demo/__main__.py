@@ -1,4 +1,4 @@
-"""Starts a server and the job of the demo, and shows its results as they come, until Ctrl-C."""
+"""Starts a server and the job of the demo, and shows the results as they come, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY_SECONDS = 0.25
 
 
 def submit(client: RestClient, rate: float) -> str:
-    """Run the program on the server; gives the id of its job."""
+    """Run the program on the server, and return the id of its job."""
     program = Path(__file__).with_name("sensors.py")
     name = segment(client.upload("/jars/upload", program)["filename"].rpartition("/")[2])
     body = {"programArgsList": ["--rate", str(rate)], "parallelism": SLOTS}
@@ -31,7 +31,7 @@ def submit(client: RestClient, rate: float) -> str:
 
 
 class Follower:
-    """Reads what the job prints, as it grows."""
+    """A reader of the job's growing output."""
 
     def __init__(self, client: RestClient, job: str, screen: Screen) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class Follower:
         self._rest = ""
 
     def look(self) -> None:
-        """Take what is new. A log that was cut is read from its beginning."""
+        """Read new output. A truncated log is read again from its beginning."""
         answer = self._client.read(f"/jobs/{self._job}/stdout", offset=self._offset)
         size = int(answer.headers["x-log-size"])
         *lines, self._rest = (self._rest + answer.body.decode(errors="replace")).split("\n")
@@ -76,7 +76,7 @@ def show(seconds: float | None, rate: float) -> None:
 
 
 def main() -> None:
-    """Entry point of `python -m penstock.service.demo`."""
+    """Run the demo. This is the entry point of `python -m penstock.service.demo`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="stop by itself after so long")
     parser.add_argument("--rate", type=float, default=24.0, help="readings a second")

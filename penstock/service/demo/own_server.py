@@ -1,4 +1,4 @@
-"""A server that lives as long as the demo, in a folder that is deleted afterwards."""
+"""A server that runs as long as the demo, in a folder that is deleted afterwards."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from penstock.service.server.home import LOG, RunningServer, running_server
 from penstock.service.server.server_options import HOME_VARIABLE
 
 PORTS = "8081-8181"
-"""The first that is free is taken."""
+"""Range of ports, of which the server takes the first free one."""
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 
 
 @contextmanager
 def own_server(slots: int) -> Iterator[RunningServer]:
-    """A server on this machine's own address, with its jobs on so many cores; both end with the block."""
+    """Run a server at this machine's own address, with `slots` cores for its jobs, until the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     before = os.environ.get(HOME_VARIABLE)
-    # The pass with which this process may submit programs is left there.
+    # The server writes the secret with which this process may submit programs into this folder.
     os.environ[HOME_VARIABLE] = str(folder)
     process: subprocess.Popen[bytes] | None = None
     try:
@@ -53,7 +53,7 @@ def _start(folder: Path, slots: int) -> subprocess.Popen[bytes]:
     options.write_text(json.dumps({"folder": str(folder), "configuration": configuration, "foreground": True}))
     with (folder / LOG).open("ab") as log:
         command = [sys.executable, "-m", "penstock.service.server.server_process", str(options)]
-        # In a session of its own, so that Ctrl-C is heard here alone.
+        # The server gets a session of its own, so that Ctrl-C reaches only this process.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
 
@@ -69,7 +69,7 @@ def _await_server(process: subprocess.Popen[bytes], folder: Path) -> RunningServ
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Its jobs stop with it."""
+    """End the server and its jobs."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""What the terminal shows of the demo."""
+"""The terminal output of the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 
 class Screen:
-    """The newest results, as a table that is drawn again and again."""
+    """A table of the newest results, which is redrawn again and again."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -24,10 +24,10 @@ class Screen:
         self._alerts: deque[tuple[str, str, str]] = deque(maxlen=8)
         self._seen = 0
         self.state = ""
-        """Of the job, if it does not run."""
+        """State of the job if it does not run, else empty."""
 
     def line(self, text: str) -> None:
-        """Take a line that the job has printed. What is no result is passed over."""
+        """Take a line of the job's output. Lines that are no results are ignored."""
         try:
             kind, *row = json.loads(text.partition("> ")[2] or text)
         except (ValueError, TypeError):
@@ -66,5 +66,5 @@ class Screen:
         return f"{self._hottest[sensor]:.1f}" if sensor in self._hottest else ""
 
     def lines(self) -> str:
-        """The same without a terminal."""
+        """Return a summary of the results in one line."""
         return f"{self._seen} readings from {len(self._readings)} sensors, {len(self._alerts)} recent alerts"

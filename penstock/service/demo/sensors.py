@@ -25,7 +25,7 @@ ALERTS = OutputTag("alerts", Types.TUPLE([Types.STRING(), Types.STRING()]))
 
 
 class Simulate:
-    """Reading number n. Sensor 5 falls silent for a while now and then; any sensor may jump."""
+    """Generator of reading number n. Sensor 5 falls silent for a while now and then; any sensor may jump."""
 
     def __init__(self, began: int) -> None:
         self.began = began
@@ -56,7 +56,7 @@ class Average(AggregateFunction):
 
 
 class Watch(KeyedProcessFunction):
-    """Per sensor: the rolling average, an alert when two readings differ by 10 degrees, and a timer for silence."""
+    """Computes a sensor's rolling average. Alerts if two readings differ by 10 degrees or the sensor is silent."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         average = AggregatingStateDescriptor("average", Average())
@@ -90,7 +90,7 @@ def hotter(one: tuple[str, int, float], other: tuple[str, int, float]) -> tuple[
 
 
 def build(environment: StreamExecutionEnvironment, rate: float) -> Any:
-    """Readings → keyed process → (sensor, temperature, average); alerts aside, and the hottest of ten seconds."""
+    """Build the program, and return its stream of readings, alerts and hottest readings of ten seconds."""
     readings = environment.generate(Simulate(time.time_ns() // 1_000_000), rate=rate).name("Sensors").uid("sensors")
     present = readings.filter(lambda reading: reading is not None).name("heard")
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner(

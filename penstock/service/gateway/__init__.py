@@ -1,1 +1,1 @@
-"""The SQL gateway: sessions in which clients far away run SQL, over the REST interface of Flink's SQL gateway."""
+"""The SQL gateway: sessions in which remote clients run SQL, over the REST interface of Flink's SQL gateway."""

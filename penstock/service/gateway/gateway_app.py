@@ -26,21 +26,21 @@ from penstock.table.result_kind import ResultKind
 
 VERSIONS = ("v1", "v2", "v3", "v4")
 FLINK = "2.3.0"
-"""The version of Flink's gateway whose answers these are."""
+"""Version of Flink's gateway whose answers this gateway gives."""
 _KINDS = {ResultKind.SUCCESS: "SUCCESS", ResultKind.SUCCESS_WITH_CONTENT: "SUCCESS_WITH_CONTENT"}
 
 router = APIRouter()
 
 
 class OpenSession(BaseModel):
-    """What a client says when it comes."""
+    """A client's request for a session."""
 
     sessionName: str | None = None  # noqa: N815
     properties: dict[str, str] | None = None
 
 
 class Statement(BaseModel):
-    """A statement, and options for it alone."""
+    """A statement, and options for this statement alone."""
 
     statement: str
     executionTimeout: int | None = Field(default=None, ge=0)  # noqa: N815
@@ -61,7 +61,7 @@ def _sessions(request: Request) -> Sessions:
 
 @router.get("/info")
 def info() -> Answer:
-    """What this is; clients of Flink ask for its name."""
+    """Return the product's name and version, for which Flink's clients ask."""
     return Answer({"productName": "Apache Flink", "version": FLINK})
 
 
@@ -80,7 +80,7 @@ def open_session(request: Request, asked: OpenSession | None = None) -> Answer:
 
 @router.get("/sessions/{session}")
 def session_config(request: Request, session: str) -> Answer:
-    """The options of a session."""
+    """Return the options of a session."""
     found = _sessions(request).get(session)
     return Answer({"properties": found.environment.get_config().to_map()})
 
@@ -107,14 +107,14 @@ def configure(request: Request, session: str, asked: Statement) -> Answer:
 
 @router.post("/sessions/{session}/statements")
 def execute(request: Request, session: str, asked: Statement) -> Answer:
-    """Run a statement; its result is fetched with the handle."""
+    """Run a statement, and return the handle with which its result is fetched."""
     operation = _sessions(request).get(session).submit(asked.statement, asked.executionConfig or {})
     return Answer({"operationHandle": operation.handle})
 
 
 @router.get("/sessions/{session}/complete-statement")
 def complete(request: Request, session: str, asked: Completion | None = None) -> Answer:
-    """How a statement that is being typed could go on."""
+    """Return words that could complete a statement that is being typed."""
     environment = _sessions(request).get(session).environment
     text = "" if asked is None else asked.statement[: asked.position]
     begun = text.split()[-1].lower() if text.split() and not text[-1:].isspace() else ""
@@ -146,7 +146,7 @@ Format = Annotated[str, Query(alias="rowFormat", pattern="^(JSON|PLAIN_TEXT)$")]
 
 @router.get("/sessions/{session}/operations/{operation}/result/{token}")
 def result(request: Request, session: str, operation: str, token: int, row_format: Format = "JSON") -> Answer:
-    """A page of a result, and where the next one is."""
+    """Return a page of a result, and the address of the next page."""
     found = _sessions(request).operation(session, operation)
     here = request.url.path.rsplit("/", 1)[0]
     page = found.page(token)
@@ -163,7 +163,7 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
 
 
 def _describe(operation: Operation, row_format: str) -> dict[str, Any]:
-    """A result without its rows. Flink's clients take a job id of null for a text, so it is left out."""
+    """Return a result without its rows. A missing job id is left out, because Flink's clients read null as a text."""
     assert operation.schema is not None
     job = {} if operation.job_id is None else {"jobID": operation.job_id}
     return {
@@ -175,13 +175,13 @@ def _describe(operation: Operation, row_format: str) -> dict[str, Any]:
 
 
 async def _answer_failure(request: Request, error: Exception) -> Any:
-    """Clients of Flink's gateway look for the reason behind a first line."""
+    """Answer an error. Clients of Flink's gateway look for the reason after a first line."""
     code = 404 if isinstance(error, Unknown) else 503 if isinstance(error, TooMany) else 500
     return problem(code, "Internal server error." if code == 500 else str(error), str(error))
 
 
 def create_gateway(sessions: Sessions, settings: RestSettings) -> FastAPI:
-    """The gateway as an application: every path with and without its version."""
+    """Create the gateway's application, which serves every path with and without a version."""
     app = FastAPI(title="Penstock SQL gateway", version=__version__, default_response_class=Answer)
     app.state.sessions = sessions
     for kind in EXPECTED_ERRORS:

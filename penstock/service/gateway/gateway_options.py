@@ -1,4 +1,4 @@
-"""The options of the SQL gateway. Where it listens is said by the options of REST under a prefix of its own."""
+"""The options of the SQL gateway. Its address has the options of REST, under a prefix of its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTIONS = [
 
 
 def endpoint(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of REST that hold for the gateway."""
+    """Return the configuration with the gateway's address under the names of REST's options."""
     own = {
         REST + name.removeprefix(ENDPOINT): value for name, value in configuration.items() if name.startswith(ENDPOINT)
     }
@@ -49,7 +49,7 @@ def endpoint(configuration: Mapping[str, str]) -> dict[str, str]:
 
 
 def idle_seconds(configuration: Mapping[str, str]) -> float:
-    """Return how long a session may be idle, in seconds."""
+    """Return the time, in seconds, for which a session may be idle."""
     text = configuration.get(IDLE_TIMEOUT.name, IDLE_TIMEOUT.default or "")
     try:
         return parse_duration(text) / 1000
@@ -58,7 +58,7 @@ def idle_seconds(configuration: Mapping[str, str]) -> float:
 
 
 def most_sessions(configuration: Mapping[str, str]) -> int:
-    """Return how many sessions there may be at once."""
+    """Return the greatest number of sessions at once."""
     text = configuration.get(MOST_SESSIONS.name, MOST_SESSIONS.default or "")
     try:
         return positive(text)

@@ -1,4 +1,4 @@
-"""The gateway as a process: its options, and how it listens."""
+"""The SQL gateway as a process or as a part of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.service.rest.rest_options import rest_settings
 
 
 def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:
-    """A gateway that listens where the options say; sessions start with all of them."""
+    """Return a gateway at the address that the options name, and its sessions, which start with all options."""
     settings = rest_settings(endpoint(configuration))
     sessions = Sessions(configuration, most_sessions(configuration), idle_seconds(configuration))
     return RestServer(create_gateway(sessions, settings), settings), sessions
@@ -21,7 +21,7 @@ def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:
 
 @contextmanager
 def serve_gateway(configuration: Mapping[str, str]) -> Iterator[str]:
-    """Serve a gateway until the end of the block; gives its URL."""
+    """Serve a gateway until the end of the block, and yield its URL."""
     server, sessions = gateway_of(configuration)
     server.start()
     try:

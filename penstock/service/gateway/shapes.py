@@ -1,4 +1,4 @@
-"""Types and rows in the JSON of Flink's SQL gateway."""
+"""Conversion of types and rows to the JSON of Flink's SQL gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES: dict[type[t.DataType], str] = {
 
 
 def logical_type(kind: t.DataType) -> dict[str, Any]:
-    """A type."""
+    """Return a type as JSON."""
     name = _NAMES.get(type(kind)) or kind.type_name()
     shape: dict[str, Any] = {"type": name, "nullable": kind._nullable}
     match kind:
@@ -49,7 +49,7 @@ def logical_type(kind: t.DataType) -> dict[str, Any]:
 
 
 def columns(schema: ResolvedSchema) -> list[dict[str, Any]]:
-    """The columns of a result."""
+    """Return the columns of a result as JSON."""
     return [
         {"name": column.name, "logicalType": logical_type(column.data_type), "comment": column.comment}
         for column in schema.get_columns()
@@ -57,7 +57,7 @@ def columns(schema: ResolvedSchema) -> list[dict[str, Any]]:
 
 
 def rows(found: Sequence[Row], types: Sequence[t.DataType], plain: bool, zone: str) -> list[dict[str, Any]]:
-    """Rows with the kinds of their changes; as texts if they are asked for so, with times in `zone`."""
+    """Return rows with the kinds of their changes. If `plain`, values are texts, with times in `zone`."""
     value = partial(text_of, zone=zone) if plain else json_value
     return [
         {
@@ -69,7 +69,7 @@ def rows(found: Sequence[Row], types: Sequence[t.DataType], plain: bool, zone: s
 
 
 def json_value(value: Any, kind: t.DataType) -> Any:  # noqa: PLR0911 - one case, one return
-    """A value."""
+    """Return a value as JSON."""
     match value:
         case None | bool() | int() | str():
             return value

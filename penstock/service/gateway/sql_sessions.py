@@ -1,4 +1,4 @@
-"""Sessions and their operations. An operation runs in a thread of its own; its result is fetched page by page."""
+"""Sessions and their operations. An operation runs in its own thread, and its result is fetched page by page."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from penstock.table.types.data_types import DataTypes
 log = logging.getLogger("penstock.gateway")
 
 PAGE = 5_000
-"""How many rows a page has at most."""
+"""Greatest number of rows of a page."""
 AHEAD = 100_000
-"""How many rows that nobody has fetched are held; then the query waits."""
+"""Greatest number of unfetched rows. With more, the query waits."""
 OPERATIONS = 1_000
-"""How many operations a session may have at once."""
+"""Greatest number of operations that a session may have at once."""
 
 
 class Unknown(PenstockError):
-    """There is no such session, operation or page."""
+    """Raised if the session, operation or page does not exist."""
 
 
 class TooMany(PenstockError):
-    """There are so many sessions or operations that another is refused."""
+    """Raised if there are too many sessions or operations for another one."""
 
 
 @dataclass
 class Page:
-    """Some rows of a result."""
+    """Some rows of a result, and True if no page follows."""
 
     rows: list[Row]
     last: bool
 
 
 class Operation:
-    """A statement that was sent: pending, running, finished, or ended otherwise."""
+    """A submitted statement: pending, running, finished, or ended otherwise."""
 
     def __init__(self, work: Callable[[Operation], None]) -> None:
         self.handle = str(uuid.uuid4())
@@ -64,7 +64,7 @@ class Operation:
         self._ended = False
         self._token = 0
         self._page: Page | None = None
-        """What was sent for the token before: it can be asked for again."""
+        """Page of the previous token, which can be requested again."""
         self._cancel: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"sql-{self.handle[:8]}", daemon=True)
 
@@ -96,7 +96,7 @@ class Operation:
 
     # --- the side of the work ---
     def describe(self, result: TableResult, is_query: bool) -> None:
-        """Say what the rows will look like."""
+        """Set the schema and the kind of the result."""
         job = result.get_job_client()
         with self._changed:
             self.schema, self.zone = result.get_resolved_schema(), result.zone
@@ -109,7 +109,7 @@ class Operation:
         self._cancel = cancel
 
     def put(self, row: Row) -> bool:
-        """Hold a row for the client; waits while too many are held. False if nobody wants more."""
+        """Keep a row for the client. Wait while there are too many. Return False if no more rows are wanted."""
         with self._changed:
             while len(self._rows) >= AHEAD and self.status == "RUNNING":
                 self._changed.wait(1)
@@ -119,7 +119,7 @@ class Operation:
 
     # --- the side of the client ---
     def page(self, token: int, patience: float = 0.1) -> Page | None:
-        """The rows of a page; None if they are not there yet. The page before can be had again."""
+        """Return the rows of a page, or None if they are not available yet. The previous page stays available."""
         with self._changed:
             if self.error is not None:
                 raise PenstockError(self.error)
@@ -140,7 +140,7 @@ class Operation:
             return self._page
 
     def cancel(self, status: str = "CANCELED") -> None:
-        """End it, whatever it does."""
+        """End the operation, whatever it does."""
         with self._changed:
             ended = self.status in {"FINISHED", "ERROR", "CANCELED", "CLOSED"} and status == "CANCELED"
             if not ended:
@@ -150,13 +150,13 @@ class Operation:
             self._cancel()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has ended, for a while."""
+        """Wait at most this long for the end of the operation."""
         self._thread.join(seconds)
 
 
 @dataclass
 class Session:
-    """An environment of a client, with its operations."""
+    """A client's environment and its operations."""
 
     name: str | None
     properties: dict[str, str]
@@ -165,10 +165,10 @@ class Session:
     operations: dict[str, Operation] = field(default_factory=dict)
     used: float = field(default_factory=time.monotonic)
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """Statements change the session, so that they take turns; rows of several queries are read side by side."""
+    """Lock of the statements. They change the session, so they take turns. Queries return rows in parallel."""
 
     def submit(self, statement: str, options: Mapping[str, str]) -> Operation:
-        """Run a statement."""
+        """Start a statement, and return its operation."""
         if len(self.operations) >= OPERATIONS:
             raise TooMany(f"the session has {OPERATIONS} operations; close some")
         operation = Operation(lambda this: self._run(this, statement, options))
@@ -198,7 +198,7 @@ class Session:
                 return
 
     def configure(self, statement: str) -> None:
-        """Run a statement that changes the session alone, and wait for it."""
+        """Run a statement that only changes the session, and wait for its end."""
         with self.turn:
             self.environment.execute_sql(statement)
 
@@ -208,7 +208,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions. Those that nobody has used for a while are closed."""
+    """All sessions. Sessions that were idle for too long are closed."""
 
     def __init__(self, options: Mapping[str, str], most: int = 1_000, idle_seconds: float = 600.0) -> None:
         self._options = dict(options)

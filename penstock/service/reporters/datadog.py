@@ -21,12 +21,12 @@ SITES = {
 }
 SECONDS = 10
 _PARTS = {"min": "min", "max": "max", "mean": "avg", "p50": "median", "p95": "95percentile", "count": "count"}
-"""What of a histogram is sent, and what Datadog calls it."""
+"""Datadog's names for the parts of a histogram that are sent."""
 Key = tuple[str, tuple[str, ...]]
 
 
 class DatadogReporter(Reporter):
-    """Counters are sent as what was added since the last turn, everything else as it is."""
+    """Reporter that sends the increase of counters since the last report, and all other values unchanged."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = (
         "apikey",
@@ -95,7 +95,7 @@ class DatadogReporter(Reporter):
                 yield shown, value
 
     def _increase(self, key: Key, value: float | int) -> float | int:
-        """Since the last turn. A counter that has begun anew has counted everything since."""
+        """Return the increase of a counter since the last report. A counter that restarted counts from 0."""
         before = self._sent.get(key, 0)
         self._sent[key] = value
         return value - before if value >= before else value

@@ -1,4 +1,4 @@
-"""Which metrics a reporter gets: Flink's filters, and the variables that are left out or added."""
+"""The choice of metrics for a reporter: Flink's filters, and variables that are left out or added."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ KINDS = (COUNTER, METER, GAUGE, HISTOGRAM)
 
 @dataclass(frozen=True)
 class Pattern:
-    """`<scope>[:<names>[:<types>]]`: `*.job:*Records*,uptime:counter,gauge`."""
+    """A filter `<scope>[:<names>[:<types>]]`, such as `*.job:*Records*,uptime:counter,gauge`."""
 
     scope: re.Pattern[str]
     names: re.Pattern[str]
     kinds: frozenset[str]
 
     def matches(self, sample: Sample) -> bool:
+        """Return True if the filter fits a sample."""
         return (
             sample.kind in self.kinds
             and self.names.fullmatch(sample.name) is not None
@@ -30,7 +31,7 @@ class Pattern:
 
 
 def pattern_of(text: str) -> Pattern:
-    """Raises ValueError with what is allowed."""
+    """Parse a filter. Raise ValueError with the allowed form."""
     scope, names, kinds, *more = [*(part.strip() for part in text.split(":")), "", "", ""]
     if any(more):
         raise ValueError(f"'{text}' has more than three parts: <scope>:<names>:<types>")
@@ -51,12 +52,12 @@ def _glob(text: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Sieve:
-    """Lets the metrics through that a reporter wants, with the variables that it wants."""
+    """The metrics and variables that a reporter wants."""
 
     includes: tuple[Pattern, ...] = (pattern_of("*:*:*"),)
     excludes: tuple[Pattern, ...] = ()
     left_out: frozenset[str] = frozenset()
-    """Variables, without brackets."""
+    """Names of variables to leave out, without brackets."""
     additional: Mapping[str, str] | None = None
 
     def sift(self, samples: Iterable[Sample]) -> list[Sample]:
@@ -74,6 +75,7 @@ class Sieve:
 
 
 def sieve_of(options: ReporterOptions) -> Sieve:
+    """Return the metrics and variables that a reporter's options choose. Raise ConfigurationError."""
     left_out = options.text("scope.variables.excludes").split(";")
     return Sieve(
         includes=_patterns(options, "filter.includes", "*:*:*"),

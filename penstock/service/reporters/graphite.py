@@ -13,11 +13,11 @@ from penstock.service.reporters.reporter import Reporter, ReporterContext, Repor
 
 SECONDS = 10
 LONGEST_DATAGRAM = 1400
-"""Bytes that pass through most networks in one piece."""
+"""Greatest size of a datagram, in bytes, that most networks carry in one piece."""
 
 
 class GraphiteReporter(Reporter):
-    """Makes a connection for every turn, so that a server that was away is found again."""
+    """Reporter that connects anew for every report, so that it finds a server again after an outage."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ("host", "port", "protocol")
 

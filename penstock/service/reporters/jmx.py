@@ -9,7 +9,7 @@ from penstock.metrics.samples import COUNTER, Sample
 from penstock.service.reporters.reporter import Reporter, ReporterContext, ReporterOptions, plain
 
 DOMAIN = "org.apache.flink"
-"""Flink's, so that what was set up for Flink finds the same beans."""
+"""Flink's domain, so that tools set up for Flink find the same beans."""
 _ATTRIBUTES = {
     "": "Value",
     "count": "Count",
@@ -25,11 +25,11 @@ _ATTRIBUTES = {
     "p99": "99thPercentile",
     "p999": "999thPercentile",
 }
-"""By the part of a metric: what Flink's beans call it."""
+"""Names of attributes in Flink's beans, by the part of a metric."""
 
 
 class JmxReporter(Reporter):
-    """Keeps the beans as they were at the last turn. With `port`, other machines can look at them, too."""
+    """Reporter that updates beans in every interval. With `port`, other machines can read them, too."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ("port",)
 
@@ -44,7 +44,7 @@ class JmxReporter(Reporter):
 
     @property
     def port(self) -> int | None:
-        """Where other processes can connect; None without the option."""
+        """Port to which other processes can connect, or None without the option."""
         return self._beans.port
 
     def report(self, samples: Sequence[Sample]) -> None:
@@ -55,14 +55,14 @@ class JmxReporter(Reporter):
 
 
 def bean_name(sample: Sample) -> str:
-    """Such as `org.apache.flink.jobmanager.job.uptime:host=a,job_name=orders`."""
+    """Return the name of a metric's bean, such as `org.apache.flink.jobmanager.job.uptime:host=a,job_name=orders`."""
     domain = ".".join((DOMAIN, *sample.logical_scope, sample.name)).replace(":", "_")
     pairs = [f"{_clean(plain(name))}={_clean(value)}" for name, value in sample.variables.items()]
     return f"{domain}:{','.join(sorted(pairs)) or 'scope=job'}"
 
 
 def _clean(text: str) -> str:
-    """Without what ends a name or a value, and without what would make it a pattern."""
+    """Replace the characters that would end a name or a value, or make it a pattern."""
     return "".join("-" if character in ' ;:,=*?"\n' else character for character in text) or "-"
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from penstock.engine.job.job_record import JobRecord
 
 _STATUSES = ("CREATED", "DEPLOYING", "INITIALIZING", "RUNNING", "RESTARTING", "CANCELLING", "FAILING")
-"""Those before the end. Clients ask for the time in all of them; in some a job here never is."""
+"""Statuses before the end. Clients ask for the time in all of them, although a job never has some of them here."""
 
 
 def job_metrics(record: JobRecord) -> dict[str, Any]:
-    """The metrics of a job that runs; one that has ended has none."""
+    """Return the metrics of a running job, or none for a job that has ended."""
     if record.ended is not None:
         return {}
     restarts = {"numRestarts": record.attempt, "fullRestarts": record.attempt, "numRescales": 0}
@@ -33,7 +33,7 @@ def _times(record: JobRecord) -> dict[str, int]:
 
 
 def _totals(record: JobRecord) -> dict[str, int]:
-    """How long the job was in each status, as far as its changes are remembered."""
+    """Return the time, in milliseconds, that the job spent in each status, as far as its changes are remembered."""
     totals = dict.fromkeys(_STATUSES, 0)
     ends = [*(change.when for change in record.changes[1:]), record.taken]
     for change, end in zip(record.changes, ends, strict=False):

@@ -1,4 +1,4 @@
-"""The log: all metrics in one entry, for those who look there, and spans in a line each."""
+"""The log: all metrics in one entry, and one line for each span."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {"counter": "Counters", "gauge": "Gauges", "meter": "Meters", "histogram
 
 
 class LogReporter(Reporter):
-    """Writes to the logger `penstock.metrics` at level INFO."""
+    """Reporter that writes to the logger `penstock.metrics` at level INFO."""
 
     def report(self, samples: Sequence[Sample]) -> None:
         lines = ["metrics of this moment"]

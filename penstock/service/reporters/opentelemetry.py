@@ -21,7 +21,7 @@ _QUANTILES = {"p50": 0.5, "p75": 0.75, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p
 
 
 class OpenTelemetryReporter(Reporter):
-    """The same class is for `metrics.reporter.*` and for `traces.reporter.*`."""
+    """Reporter for both `metrics.reporter.*` and `traces.reporter.*`."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = (
         "exporter.endpoint",
@@ -63,7 +63,7 @@ class OpenTelemetryReporter(Reporter):
             raise ConnectionError(f"{self.context.options.text('exporter.endpoint')} did not take the metrics")
 
     def _all(self, samples: Sequence[Sample], export: Any) -> Iterator[Any]:
-        """Points of one name and kind together. A quantile is an attribute; other parts of a metric have own names."""
+        """Yield metrics with all points of one name and kind. A quantile is an attribute; other parts have names."""
         points: dict[tuple[str, bool], list[Any]] = {}
         descriptions: dict[str, str] = {}
         now = time.time_ns()
@@ -76,7 +76,7 @@ class OpenTelemetryReporter(Reporter):
                 points.setdefault((name, counts), []).append(point)
                 descriptions[name] = sample.help
         for (name, counts), found in points.items():
-            # A counter may go down, and begins anew with every attempt: so it is a sum that need not grow.
+            # A counter may go down, and restarts with every attempt, so its sum is not monotonic.
             data = export.Sum(found, export.AggregationTemporality.CUMULATIVE, False) if counts else export.Gauge(found)
             yield export.Metric(name, descriptions[name], "", data)
 
@@ -114,7 +114,7 @@ def _name_and_attributes(sample: Sample, part: str) -> tuple[str, dict[str, floa
 
 
 def _protocol(options: ReporterOptions) -> str:
-    """HTTP, unless gRPC is asked for: Flink's default is gRPC, whose library is larger and an extra of its own."""
+    """Return the protocol, by default HTTP. Flink's default is gRPC, whose library is larger and a separate extra."""
     chosen = options.text("exporter.protocol", "HTTP").lower()
     if chosen not in PROTOCOLS:
         raise ConfigurationError(f"option {options.full_name('exporter.protocol')} must be HTTP or gRPC")

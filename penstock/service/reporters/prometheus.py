@@ -1,4 +1,4 @@
-"""Prometheus: a page that it scrapes, and its PushGateway for jobs that may be over before they are scraped."""
+"""Prometheus: a page that it scrapes, and its PushGateway for jobs that may end before they are scraped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.service.reporters.reporter import Reporter, ReporterContext, Repor
 
 log = logging.getLogger("penstock.reporters")
 PREFIX = "flink"
-"""Names are those under which Flink exports its metrics, so that dashboards made for Flink show jobs of Penstock."""
+"""Prefix of all names. Names are those of Flink's metrics, so that dashboards made for Flink also work here."""
 PORT = "9249"
 _UNCHANGED = re.compile(r"[^a-zA-Z0-9:_]")
 _QUANTILES = {"p50": "0.5", "p75": "0.75", "p95": "0.95", "p98": "0.98", "p99": "0.99", "p999": "0.999"}
@@ -26,12 +26,12 @@ def _library() -> Any:
 
 
 def metric_name(sample: Sample) -> str:
-    """Such as `flink_taskmanager_job_task_numRecordsIn`."""
+    """Return a metric's name in Prometheus, such as `flink_taskmanager_job_task_numRecordsIn`."""
     return _UNCHANGED.sub("_", "_".join((PREFIX, *sample.logical_scope, sample.name)))
 
 
 class Collector:
-    """Shows samples in the form that the library asks for."""
+    """Provider of samples in the form that Prometheus's library requires."""
 
     def __init__(self, read: Callable[[], Sequence[Sample]], filters_values: bool) -> None:
         self._read = read
@@ -39,7 +39,7 @@ class Collector:
         self._family = _library().Metric
 
     def collect(self) -> Iterator[Any]:
-        """All metrics, those of one name together: its type is that of the first."""
+        """Yield all metrics, grouped by name. The first sample of a name determines the type."""
         families: dict[str, Any] = {}
         for sample in self._read():
             name = metric_name(sample)
@@ -75,7 +75,7 @@ def _registry(context: ReporterContext) -> Any:
 
 
 class PrometheusReporter(Reporter):
-    """Serves `/metrics`; what a scrape sees is the job at that moment, whatever the interval is."""
+    """Reporter that serves `/metrics`. A scrape shows the job at that moment, whatever the interval is."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ("port", "host", "filterLabelValueCharacters")
 
@@ -102,7 +102,7 @@ class PrometheusReporter(Reporter):
 
     @property
     def port(self) -> int:
-        """The port of the range that was free."""
+        """Port of the range that is in use."""
         return int(self._server.server_port)
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class PrometheusReporter(Reporter):
 
 
 class PushGatewayReporter(Reporter):
-    """Pushes all metrics in every turn, and takes them away at the end."""
+    """Reporter that pushes all metrics in every interval, and deletes them at the end."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = (
         "hostUrl",
@@ -150,6 +150,6 @@ class PushGatewayReporter(Reporter):
 
 
 def _gateway_of(options: ReporterOptions) -> str:
-    """`hostUrl`, or the `host` and `port` of earlier versions of Flink."""
+    """Return the gateway's URL from `hostUrl`, or from `host` and `port` of earlier versions of Flink."""
     host = options.text("host")
     return f"http://{host}:{options.number('port', 9091)}" if host else options.needed("hostUrl")

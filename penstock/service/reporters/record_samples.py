@@ -1,4 +1,4 @@
-"""What a record says in metrics, as samples for reporters."""
+"""Conversion of a job's record to samples for reporters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.service.reporters.usage import usage_by_place
 
 Variables = Mapping[str, str]
 NOBODYS = ""
-"""In place of an operator's uid: what belongs to the job as a whole."""
+"""Uid that stands for the job as a whole."""
 _TM_JOB = ("taskmanager", "job")
 
 
 def samples_of(record: JobRecord, formats: ScopeFormats) -> list[Sample]:
-    """Every metric of a job: of its driver, of its slots, and of the subtasks and operators in them."""
+    """Return every metric of a job: of its driver, its slots, and the subtasks and operators in them."""
     return [*_of_the_job(record, formats), *_of_the_slots(record, formats)]
 
 
@@ -103,7 +103,7 @@ def _users(
     logical: tuple[str, ...],
     variables: Variables,
 ) -> Iterator[Sample]:
-    """Metrics that are described: those of users and connectors, and latencies."""
+    """Yield the described metrics: those of users and connectors, and latencies."""
     for full, metric in metrics:
         values = _readings(full, metric, slot)
         if values:
@@ -125,7 +125,7 @@ def _readings(full: str, metric: MetricRecord, slot: SlotRecord) -> dict[str, An
 def _samples(
     values: Mapping[str, Any], scope: tuple[str, ...], logical: tuple[str, ...], variables: Variables
 ) -> Iterable[Sample]:
-    """Metrics of the engine. A dot in a name, as in `Status.JVM.CPU.Load`, stands between groups."""
+    """Yield metrics of the engine. A dot in a name, as in `Status.JVM.CPU.Load`, separates groups."""
     for full, value in values.items():
         *groups, name = full.split(".")
         kind, help = kind_of(full)

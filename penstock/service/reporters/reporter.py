@@ -1,4 +1,4 @@
-"""What a reporter is, and what it is given: its options, and the metrics that it may see."""
+"""The base class of reporters, their options, and the metrics that they get."""
 
 from __future__ import annotations
 
@@ -18,40 +18,48 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ReporterOptions:
-    """The options of one reporter, without the `metrics.reporter.<name>.` in front."""
+    """The options of one reporter, without the prefix `metrics.reporter.<name>.`."""
 
     name: str
     values: Mapping[str, str]
     prefix: str = "metrics.reporter"
 
     def full_name(self, option: str) -> str:
+        """Return the full name of an option."""
         return f"{self.prefix}.{self.name}.{option}"
 
     def text(self, option: str, default: str = "") -> str:
+        """Return an option as text without surrounding blanks."""
         return self.values.get(option, default).strip()
 
     def needed(self, option: str) -> str:
-        """A text that has to be there."""
+        """Return a required option as text. Raise ConfigurationError if it is missing."""
         found = self.text(option)
         if not found:
             raise ConfigurationError(f"reporter '{self.name}' needs the option {self.full_name(option)}")
         return found
 
     def number(self, option: str, default: int) -> int:
+        """Return an option as a whole number. Raise ConfigurationError for any other text."""
         return self._read(option, int, default, "it must be a whole number")
 
     def truth(self, option: str, default: bool) -> bool:
+        """Return an option that is true or false. Raise ConfigurationError for any other text."""
         return self._read(option, lambda text: _TRUTHS[text.lower()], default, "it must be true or false")
 
     def millis(self, option: str, default: int) -> int:
+        """Return a duration in milliseconds. Raise ConfigurationError for any other text."""
         return self._read(option, parse_duration, default, "it must be a time, such as 10 s")
 
     def ports(self, option: str, default: str = "") -> list[int]:
-        """A port, several, or a range such as `9250-9260`: they are tried in this order."""
+        """Return the ports to try, in order. The option holds a port, several, or a range such as `9250-9260`."""
         return self._read(option, _ports, _ports(default), "it must be a port, or a range such as 9250-9260")
 
     def pairs(self, option: str, between: str, within: str) -> dict[str, str]:
-        """Such as `key1:value1,key2:value2`."""
+        """Return the pairs of a text such as `key1:value1,key2:value2`.
+
+        `between` separates pairs, and `within` separates a name from its value.
+        """
         parts = [part.strip() for part in self.text(option).split(between) if part.strip()]
         for part in parts:
             if within not in part:
@@ -80,61 +88,60 @@ def _ports(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class ReporterContext:
-    """What a reporter works with from `open` on."""
+    """The options and metrics of a reporter, from `open` on."""
 
     options: ReporterOptions
     samples: Callable[[], Sequence[Sample]]
-    """The metrics of this moment, as far as the reporter's filters let them through; may be called from any thread."""
+    """Function that returns the current metrics that pass the reporter's filters. Any thread may call it."""
     delimiter: str = "."
 
     def full_name(self, sample: Sample) -> str:
-        """The metric's name behind its formatted scope, as `metrics.scope.*` says."""
+        """Return the metric's name after its scope, in the format of `metrics.scope.*`."""
         return self.delimiter.join((*sample.scope, sample.name))
 
 
 class Reporter:
-    """Sends metrics somewhere. Subclasses override `report`, and what else they need.
+    """Sends metrics to another system. Subclasses override `report`, and other methods if needed.
 
-    All methods are called by one thread, which does nothing else: they may block, and if they take longer than the
-    interval, turns are left out. What they raise is logged, and the next turn tries again. What `open` raises ends the
-    start of the job, if it is a ConfigurationError; everything else is tried again later.
+    One thread calls all methods except `check`, and does nothing else. They may block. If they take longer than the
+    interval, reports are skipped. Errors, also of `open`, are logged, and the next interval tries again.
     """
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()
-    """The names of its own options; an option that is not among them is warned of. Empty: it is not looked at."""
+    """Names of the reporter's own options. Other options cause a warning, unless this is empty."""
     context: ReporterContext
 
     def check(self, options: ReporterOptions) -> None:
-        """Raise ConfigurationError or MissingDependency, before the job starts, if it could never work."""
+        """Raise ConfigurationError or MissingDependency, before the job starts, if the reporter could never work."""
 
     def open(self, context: ReporterContext) -> None:
-        """Called once before everything else."""
+        """Prepare the reporter. Called before all other methods except `check`, and again until it succeeds."""
         self.context = context
 
     def report(self, samples: Sequence[Sample]) -> None:
-        """Called every interval with all metrics, and a last time before `close`."""
+        """Send all metrics. Called in every interval, and a last time before `close`."""
 
     def trace(self, spans: Sequence[Span]) -> None:
-        """Called with what has come to its end since the last turn, if the reporter is one of `traces.reporter.*`."""
+        """Send the spans that have ended since the last call. Called for reporters of `traces.reporter.*`."""
 
     def close(self) -> None:
-        """Called once at the end."""
+        """Release the reporter's resources. Called once at the end."""
 
 
 # --- what several reporters do ---
 def plain(variable: str) -> str:
-    """A variable's name without its brackets."""
+    """Return a variable's name without its brackets."""
     return variable.removeprefix("<").removesuffix(">")
 
 
 def number_of(value: Any) -> float | int | None:
-    """What a value is as a number; None for texts and whatever else is none."""
+    """Return a value as a number, or None for texts and other values that are not numbers."""
     if isinstance(value, bool):
         return int(value)
     return value if isinstance(value, (int, float)) else None
 
 
 def readings(sample: Sample) -> dict[str, float | int]:
-    """Every finite number that a sample holds, by the name that it has behind the metric's own."""
+    """Return every finite number of a sample, by the name of its part."""
     found = {part: number_of(value) for part, value in sample.values.items()}
     return {part: number for part, number in found.items() if number is not None and math.isfinite(number)}

@@ -1,4 +1,4 @@
-"""Which reporters a configuration asks for, under Flink's option names: `metrics.reporter.<name>.<option>`."""
+"""The reporters of a configuration, under Flink's option names: `metrics.reporter.<name>.<option>`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("penstock.reporters")
 
 METRICS, TRACES = "metrics", "traces"
 ENTRY_POINTS = "penstock.reporters"
-"""The group of entry points under which packages offer reporters."""
+"""Group of entry points under which packages offer reporters."""
 DEFAULT_MILLIS = 10_000
 
 BUILT_IN = {
@@ -29,7 +29,7 @@ BUILT_IN = {
     "log": "penstock.service.reporters.log_reporter:LogReporter",
     "jmx": "penstock.service.reporters.jmx:JmxReporter",
 }
-"""By short name: where the class is."""
+"""Classes of Penstock's reporters, by short name."""
 _SAME = {"prom": "prometheus", "promgateway": "pushgateway", "opentelemetry": "otel", "slf4j": "log"}
 _FLINKS = {
     "org.apache.flink.metrics.prometheus.PrometheusReporter": "prometheus",
@@ -43,7 +43,7 @@ _FLINKS = {
     "org.apache.flink.traces.slf4j.Slf4jTraceReporter": "log",
     "org.apache.flink.metrics.jmx.JMXReporter": "jmx",
 }
-"""Flink's classes, whose factories have the same names with `Factory` behind."""
+"""Short names by Flink's classes. Flink's factories have the same names with the suffix `Factory`."""
 COMMON_OPTIONS = (
     "factory.class",
     "class",
@@ -58,7 +58,7 @@ COMMON_OPTIONS = (
 
 @dataclass(frozen=True)
 class Ordered:
-    """A reporter that a configuration asks for."""
+    """A reporter that a configuration names, with its checked options."""
 
     options: ReporterOptions
     kind: type[Reporter]
@@ -69,7 +69,7 @@ class Ordered:
 
 
 def read_reporters(configuration: Mapping[str, str]) -> list[Ordered]:
-    """Every reporter of a configuration, checked. Raises ConfigurationError or MissingDependency."""
+    """Return every reporter of a configuration. Raise ConfigurationError or MissingDependency for wrong ones."""
     delimiter = configuration.get("metrics.scope.delimiter") or "."
     found = [
         _read_reporter(ReporterOptions(name, options, f"{part}.reporter"), part == TRACES, delimiter)
@@ -82,12 +82,12 @@ def read_reporters(configuration: Mapping[str, str]) -> list[Ordered]:
 
 
 def relevant(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The options that decide how metrics are reported."""
+    """Return the options of metrics and traces, which decide how jobs are reported."""
     return {name: value for name, value in configuration.items() if name.startswith((f"{METRICS}.", f"{TRACES}."))}
 
 
 def _options_by_reporter(configuration: Mapping[str, str], part: str) -> dict[str, dict[str, str]]:
-    """By reporter: its options. With `metrics.reporters`, only those that it names."""
+    """Return the options of the reporters, by reporter. With `metrics.reporters`, only those that it names."""
     prefix = f"{part}.reporter."
     found: dict[str, dict[str, str]] = {}
     for option, value in configuration.items():
@@ -125,7 +125,7 @@ def _warn_of_unknown(options: ReporterOptions, kind: type[Reporter]) -> None:
 
 # --- from a name to a class ---
 def _class_of(options: ReporterOptions) -> type[Reporter]:
-    """The class under `factory.class`; without that, a reporter may have the name of its kind."""
+    """Return the class that `factory.class` names. Without that option, the reporter's own name is its kind."""
     given = options.text("factory.class") or options.text("class") or options.name
     word = given.lower()
     short = _SAME.get(word, word if word in BUILT_IN else _FLINKS.get(given.removesuffix("Factory"), ""))
@@ -136,7 +136,7 @@ def _class_of(options: ReporterOptions) -> type[Reporter]:
 
 
 def _load(given: str, options: ReporterOptions) -> object:
-    """What a name stands for: `module:Class`, or an entry point."""
+    """Load the class that a name stands for: `module:Class`, or an entry point."""
     offered = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     try:
         if given in offered:

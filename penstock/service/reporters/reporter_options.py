@@ -1,4 +1,4 @@
-"""The options that say which reporters there are. Those of one reporter begin with `metrics.reporter.<name>.`."""
+"""The options that name the reporters. Options of one reporter begin with `metrics.reporter.<name>.`."""
 
 from __future__ import annotations
 

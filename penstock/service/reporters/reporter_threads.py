@@ -1,6 +1,6 @@
-"""Lets reporters have their turns while jobs run, in threads of their own, so that none of them holds a job up.
+"""Runs reporters in threads of their own while jobs run, so that no reporter holds a job up.
 
-Jobs of one process with the same options share their reporters: the port that Prometheus scrapes shows all of them.
+Jobs of one process with the same options share their reporters. The port that Prometheus scrapes shows all these jobs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.service.reporters.spans import Span, SpanFinder
 
 log = logging.getLogger("penstock.reporters")
 LAST_SECONDS = 5.0
-"""How long a program that ends waits for the last reports."""
+"""Time, in seconds, that an ending program waits for the last reports."""
 ReadRecord = Callable[[], JobRecord]
 
 
@@ -35,7 +35,7 @@ class Turn:
         spans: Callable[[], list[Span]],
         before: Turn | None = None,
     ) -> None:
-        """`before` has to end first: it may hold the same port."""
+        """Start the thread. `before` has to end first, because it may hold the same port."""
         self.name = order.options.name
         self._before = before
         self._order = order
@@ -49,7 +49,7 @@ class Turn:
         self._thread.start()
 
     def _run(self) -> None:
-        """A turn at every multiple of the interval: those that pass while one takes its time are left out."""
+        """Report at every multiple of the interval. Intervals that pass during a slow report are skipped."""
         seconds = self._order.millis / 1000
         if self._before is not None:
             self._before.join(LAST_SECONDS)
@@ -79,7 +79,7 @@ class Turn:
             self._reporter.trace(spans)
 
     def _attempt(self, step: Callable[[], None]) -> None:
-        """Do something that may fail, which is told once and not every few seconds."""
+        """Run a step that may fail. Log repeated failures only once."""
         try:
             step()
         except Exception as error:
@@ -93,7 +93,7 @@ class Turn:
             self._fails = False
 
     def end(self) -> None:
-        """Let it have its last turn; returns at once."""
+        """Ask for a last report and the end of the thread, and return at once."""
         self._ending.set()
 
     def join(self, seconds: float) -> None:
@@ -123,7 +123,7 @@ class Reporting:
             self._jobs[job_id] = record
 
     def remove(self, job_id: str) -> bool:
-        """Forget a job; tells whether it was the last one."""
+        """Forget a job unless it is the last one. Return True if it is the last one."""
         with self._lock:
             if len(self._jobs) > 1:
                 self._jobs.pop(job_id, None)
@@ -136,7 +136,7 @@ class Reporting:
         return [read() for read in jobs]
 
     def samples(self) -> list[Sample]:
-        """The metrics of all jobs at this moment. What jobs have in common, as the driver's memory, is there once."""
+        """Return the current metrics of all jobs. Metrics that jobs share, such as the driver's memory, appear once."""
         records = self._records()
         found = [sample for record in records for sample in samples_of(record, self._formats)]
         if len(records) < 2:
@@ -145,7 +145,7 @@ class Reporting:
         return list(reversed(alone.values()))
 
     def _span_reader(self) -> Callable[[], list[Span]]:
-        """Each reporter has its own memory of what it was told."""
+        """Return a function that returns new spans. Each reporter has its own, which remembers reported spans."""
         finders: dict[str, SpanFinder] = {}
 
         def read() -> list[Span]:
@@ -155,7 +155,7 @@ class Reporting:
         return read
 
     def end(self) -> None:
-        """Let all reporters report a last time, and close; returns at once."""
+        """Ask all reporters for a last report and their end, and return at once."""
         for turn in self._turns:
             turn.end()
 
@@ -174,11 +174,11 @@ _Key = tuple[tuple[str, str], ...]
 _lock = threading.Lock()
 _shared: dict[_Key, Reporting] = {}
 _ending: dict[_Key, Reporting] = {}
-"""Those that have not reported for the last time yet, as far as is known."""
+"""Reporters that may not have sent their last report yet."""
 
 
 class Place:
-    """A job's place among those that the reporters of its configuration report on."""
+    """A job's membership in the jobs that the reporters of its configuration report on."""
 
     def __init__(self, configuration: Mapping[str, str], orders: Sequence[Ordered]) -> None:
         self._configuration = configuration
@@ -187,7 +187,7 @@ class Place:
         self._job_id = ""
 
     def add(self, job_id: str, record: ReadRecord) -> None:
-        """The job is about to start: report on it from now on."""
+        """Report on the job, which is about to start, from now on."""
         self._job_id = job_id
         with _lock:
             if self._key not in _shared:
@@ -196,7 +196,7 @@ class Place:
             _shared[self._key].add(job_id, record)
 
     def leave(self) -> None:
-        """The job has ended. The reporters of the last one report its end, and then close."""
+        """Stop to report on the job, which has ended. After the last job, the reporters report its end and close."""
         with _lock:
             reporting = _shared.get(self._key)
             if reporting is None or not reporting.remove(self._job_id):
@@ -208,9 +208,9 @@ class Place:
 
 
 def place_for(configuration: Mapping[str, str]) -> Place | None:
-    """A place at the reporters that a configuration asks for; None if it asks for none.
+    """Return a place at the reporters that a configuration names, or None if it names none.
 
-    Raises ConfigurationError or MissingDependency for reporters that could never work.
+    Raise ConfigurationError or MissingDependency for reporters that could never work.
     """
     chosen = relevant(configuration)
     orders = read_reporters(chosen)
@@ -219,7 +219,7 @@ def place_for(configuration: Mapping[str, str]) -> Place | None:
 
 @atexit.register
 def _wait_for_last_reports() -> None:
-    """A program that ends right after its job must not take the last report with it."""
+    """Wait for the last reports of a program that ends right after its job."""
     with _lock:
         late = [*_ending.values(), *_shared.values()]
     for reporting in late:

@@ -1,4 +1,4 @@
-"""Spans: what a job did from one moment to another. They are found by comparing records of the job."""
+"""Spans: named parts of a job's run with a beginning and an end. They are found by comparing records of the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.job.job_record import JobRecord
 
 @dataclass(frozen=True)
 class Span:
-    """A named stretch of time, in milliseconds since 1970."""
+    """A named part of a job's run. Beginning and end are in milliseconds since 1970."""
 
     name: str
     scope: str
@@ -21,20 +21,20 @@ class Span:
 
 
 CHECKPOINTS = "org.apache.flink.runtime.checkpoint.CheckpointStatsTracker"
-"""Flink's name for where both kinds of spans come from, so that what was built for Flink finds them."""
+"""Flink's scope of both kinds of spans, so that tools made for Flink find them."""
 
 
 class SpanFinder:
-    """Remembers which checkpoints and starts of one job were told already."""
+    """Finds new spans of one job, and remembers the ones that were found before."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, int]] = set()
 
     def new(self, record: JobRecord) -> list[Span]:
-        """What has come to its end since the last call."""
+        """Return the spans that have ended since the last call."""
         found = [*_checkpoints(record), *_starts(record)]
         new = [span for key, span in found if key not in self._told]
-        # Only the newest hundred checkpoints are in a record, so that what is not in it any more need not be known.
+        # A record holds only the newest hundred checkpoints. Spans that it no longer holds can be forgotten.
         self._told = {key for key, _ in found}
         return new
 
@@ -70,7 +70,7 @@ def _checkpoint(record: JobRecord, one: CheckpointRecord) -> Span:
 
 
 def _starts(record: JobRecord) -> list[Found]:
-    """From the failure, or the beginning of the job, until all slots were ready."""
+    """Return the span of the last start: from the failure, or the job's beginning, until all slots were ready."""
     if record.deployed is None:
         return []
     failure = record.failures[-1] if record.attempt and record.failures else None

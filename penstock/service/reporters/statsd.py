@@ -11,7 +11,7 @@ from penstock.service.reporters.reporter import Reporter, ReporterContext, Repor
 
 
 class StatsDReporter(Reporter):
-    """All values are gauges, as with Flink: what a counter has counted is known here, and not only what was added."""
+    """Reporter that sends all values as gauges, as Flink does, because it knows totals of counters, not increments."""
 
     OPTIONS: ClassVar[tuple[str, ...]] = ("host", "port")
 
@@ -30,7 +30,7 @@ class StatsDReporter(Reporter):
             name = _clean(self.context.full_name(sample))
             for part, value in readings(sample).items():
                 full = f"{name}{self.context.delimiter}{part}" if part else name
-                # A gauge with a sign is changed by that much; so a negative one is set to zero first.
+                # A value with a sign changes a gauge by that amount, so a gauge is set to zero before a negative value.
                 for line in ([f"{full}:0|g"] if value < 0 else []) + [f"{full}:{value}|g"]:
                     self._socket.sendto(line.encode(), self._address)
 
@@ -39,5 +39,5 @@ class StatsDReporter(Reporter):
 
 
 def _clean(name: str) -> str:
-    """Names may hold neither what ends them nor blanks."""
+    """Replace the characters of a name that would end it, and blanks."""
     return "".join("-" if character in ":|@\n\t #" else character for character in name)

@@ -1,4 +1,4 @@
-"""What the processes of slots use of processor and memory, put together by the machines that they are on."""
+"""Processor time and memory of the slots' processes, added up by machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from penstock.engine.job.job_record import SlotRecord
 
 Usage = Mapping[str, float | int]
 _OF_THE_MACHINE = "Status.JVM.Memory.Heap.Max"
-"""The memory of the whole machine, which its processes share; of everything else each has its own."""
+"""Metric of the whole machine's memory, which its processes share. All other metrics are added up."""
 
 
 def usage_by_place(slots: Iterable[SlotRecord]) -> dict[str, dict[str, float | int]]:
-    """By task manager: what its slots use together."""
+    """Return the total usage of the slots, by task manager."""
     places: dict[str, list[Usage]] = {}
     for slot in slots:
         if slot.usage:
@@ -21,7 +21,7 @@ def usage_by_place(slots: Iterable[SlotRecord]) -> dict[str, dict[str, float | i
 
 
 def together(usages: Iterable[Usage]) -> dict[str, float | int]:
-    """What several processes on one machine use."""
+    """Return the total usage of several processes on one machine."""
     total: dict[str, float | int] = {}
     for usage in usages:
         for name, value in usage.items():

@@ -1,4 +1,4 @@
-"""The verb that runs SQL: at a prompt, from a file, or from the command line."""
+"""The verbs `sql`, which runs SQL at a prompt, from a file or from the command line, and `sql-gateway`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ADDED = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 
 
 class Materialised:
-    """What is left of a changelog; of more rows than fit the oldest are forgotten."""
+    """The rows that a changelog leaves. If there are too many, the oldest rows are forgotten."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,6 +22,7 @@ class Materialised:
         self.changes = 0
 
     def apply(self, row: tuple[str, ...], added: bool) -> None:
+        """Add or remove a row."""
         self.changes += 1
         count = self._rows.get(row, 0) + (1 if added else -1)
         if count > 0:
@@ -32,7 +33,7 @@ class Materialised:
             self._rows.pop(row, None)
 
     def newest(self, count: int) -> list[tuple[str, ...]]:
-        """The last rows, the way they came."""
+        """Return the newest rows in the order in which they came."""
         rows = [row for row, times in self._rows.items() for _ in range(times)]
         return rows[-count:]
 
@@ -43,7 +44,7 @@ class Materialised:
 def show_live(
     names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], limit: int, zone: str = "UTC"
 ) -> None:
-    """Show the table until its stream ends or Ctrl-C is pressed; what is left stays on the screen."""
+    """Show the table until its stream ends or Ctrl-C is pressed. The last state stays on the screen."""
     from rich.console import Console
     from rich.live import Live
 

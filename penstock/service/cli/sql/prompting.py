@@ -1,4 +1,4 @@
-"""The prompt: multi-line statements with highlighting, completion and a history."""
+"""The SQL prompt: multi-line statements with highlighting, completion and a history."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ KEYWORDS = tuple(
 
 
 class Prompt:
-    """Reads statements and runs them until it is left."""
+    """Reads and runs statements until the user leaves."""
 
     def __init__(self, client: SqlClient) -> None:
         self._client = client
         self._jobs: list[Any] = []
 
     def run(self) -> None:
-        """Read, run, show. Errors are shown and forgotten."""
+        """Read and run statements, and show their results. An error does not end the prompt."""
         session = self._session()
         print("Penstock SQL. HELP; shows how it works, QUIT; leaves.")
         while True:
@@ -68,7 +68,7 @@ class Prompt:
 
         @keys.add("enter")
         def _(event: Any) -> None:
-            """Enter ends the input if the statement is whole, and begins a new line otherwise."""
+            """End the input if the statement is complete, and begin a new line otherwise."""
             buffer = event.current_buffer
             if is_complete(buffer.text):
                 buffer.validate_and_handle()

@@ -1,4 +1,4 @@
-"""Cuts a text into statements at its semicolons, and knows those that the client runs itself."""
+"""Splits a text into statements at its semicolons, and lists statements that the client itself runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _END = re.compile(r"\bEND\s*\Z", re.IGNORECASE)
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a script. Semicolons in quotes and comments do not count, nor those of a statement set.
+    """Return the statements of a script. Semicolons in quotes, comments and statement sets do not end a statement.
 
     >>> statements("SET 'a' = ';'; -- note;\\nSELECT 1")
     ["SET 'a' = ';'", 'SELECT 1']
@@ -32,7 +32,7 @@ def statements(text: str) -> list[str]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text that was typed so far ends with a whole statement."""
+    """Return True if a text ends with a complete statement or is blank."""
     if not text.strip():
         return True
     *_, (rest, ended) = _cut(text)
@@ -40,7 +40,7 @@ def is_complete(text: str) -> bool:
 
 
 def _cut(text: str) -> Iterator[tuple[str, bool]]:
-    """Statements, and whether a semicolon ended them."""
+    """Yield statements, each with True if a semicolon ended it."""
     held: list[str] = []
     for part in _PARTS.finditer(text):
         if part["comment"]:

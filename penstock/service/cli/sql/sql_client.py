@@ -1,4 +1,4 @@
-"""Runs statements one after the other in an environment of its own, and shows what they come to."""
+"""Runs SQL statements one after the other in its own environment, and shows their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAIT = "table.dml-sync"
 
 
 class SqlClient:
-    """An environment, and how its results are shown."""
+    """A client that runs statements in an environment and shows their results."""
 
     def __init__(self, options: Mapping[str, str], batch: bool = False) -> None:
         configuration = Configuration()
@@ -39,7 +39,7 @@ class SqlClient:
 
     # --- scripts ---
     def run_script(self, text: str) -> None:
-        """Run all statements. The first one that fails ends it; INSERTs of a script are waited for."""
+        """Run all statements, and wait for the INSERTs. Stop at the first statement that fails."""
         jobs = []
         for statement in statements(text):
             if statement.lower() in LEAVE:
@@ -59,7 +59,7 @@ class SqlClient:
                 raise CommandFailed(f"{_shorten(statement)}\n{type(error).__name__}: {error}") from error
 
     def run(self, statement: str) -> TableResult | None:
-        """Run one statement and show its result; an INSERT that goes on running is handed back."""
+        """Run one statement and show its result. Return the result of an INSERT that is still running, else None."""
         if statement.lower() == "help":
             _say(HELP)
             return None
@@ -86,7 +86,7 @@ class SqlClient:
 
     # --- results ---
     def show(self, result: TableResult, began: float) -> None:
-        """Show rows as the option sql-client.execution.result-mode says."""
+        """Show a result in the form that the option sql-client.execution.result-mode names."""
         if result.get_result_kind() == ResultKind.SUCCESS:
             _say("[INFO] Execute statement succeeded.")
             return
@@ -109,7 +109,7 @@ class SqlClient:
 
     @staticmethod
     def _print(result: TableResult, rows: Iterable[Row], streaming: bool) -> int:
-        """Show rows in a frame, and return their number."""
+        """Show rows as a table, and return their number."""
         names, types = result.get_resolved_schema().get_column_names(), result.get_resolved_schema().types()
         if result.get_job_client() is None or result.is_insert():
             return show_all(names, types, rows)
@@ -122,7 +122,7 @@ class SqlClient:
 
     # --- for completion ---
     def words(self) -> list[str]:
-        """Tables, functions and columns that there are."""
+        """Return the names of all tables, functions and columns."""
         environment = self.environment
         tables = environment.list_tables()
         columns = set()
@@ -140,7 +140,7 @@ def _say(text: str) -> None:
 
 
 def _as_json(names: list[str], types: list[DataType], rows: Iterable[Any], zone: str) -> None:
-    """A line for each change: its kind, and the row."""
+    """Print a line of JSON for each change, with its kind and its row."""
     for row in rows:
         values = {name: _plain(value, kind, zone) for name, value, kind in zip(names, row, types, strict=True)}
         _say(json.dumps({"op": str(row.get_row_kind()), **values}, ensure_ascii=False))

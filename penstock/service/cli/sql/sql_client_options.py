@@ -1,4 +1,4 @@
-"""The options of the client of SQL."""
+"""The options of the SQL client."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ ROWS = "sql-client.execution.max-table-result.rows"
 VERBOSE = "sql-client.verbose"
 
 OPTIONS = [ClientOption(MODE, "tableau"), ClientOption(ROWS, "1000"), ClientOption(VERBOSE, "false")]
-"""Every option of the client."""
+"""Every option of the SQL client."""
