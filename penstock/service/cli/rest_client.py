@@ -57,12 +57,15 @@ class RestClient:
         return self._request("GET", _with_query(path, query))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send a POST request with a JSON body, and return the JSON answer."""
         return self._request("POST", path, json.dumps(body).encode()).json()
 
     def patch(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        """Send a PATCH request with a JSON body, and return the JSON answer."""
         return self._request("PATCH", _with_query(path, query), json.dumps(body or {}).encode()).json()
 
     def delete(self, path: str) -> Any:
+        """Send a DELETE request, and return the JSON answer."""
         return self._request("DELETE", path).json()
 
     def upload(self, path: str, file: str | os.PathLike[str]) -> Any:

@@ -86,6 +86,7 @@ class Watch(KeyedProcessFunction):
 
 
 def hotter(one: tuple[str, int, float], other: tuple[str, int, float]) -> tuple[str, int, float]:
+    """Return the hotter one of two readings."""
     return one if one[2] >= other[2] else other
 
 
@@ -109,6 +110,7 @@ def build(environment: StreamExecutionEnvironment, rate: float) -> Any:
 
 
 def main() -> None:
+    """Build and run the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=float, default=24.0, help="readings a second")
     environment = StreamExecutionEnvironment.get_execution_environment()

@@ -67,6 +67,7 @@ def info() -> Answer:
 
 @router.get("/api_versions")
 def api_versions() -> Answer:
+    """Return the supported versions of the REST interface."""
     return Answer({"versions": [version.upper() for version in VERSIONS]})
 
 
@@ -87,6 +88,7 @@ def session_config(request: Request, session: str) -> Answer:
 
 @router.delete("/sessions/{session}")
 def close_session(request: Request, session: str) -> Answer:
+    """Close a session and its operations."""
     _sessions(request).close(session)
     return Answer({"status": "CLOSED"})
 
@@ -124,11 +126,13 @@ def complete(request: Request, session: str, asked: Completion | None = None) ->
 
 @router.get("/sessions/{session}/operations/{operation}/status")
 def status(request: Request, session: str, operation: str) -> Answer:
+    """Return the status of an operation."""
     return Answer({"status": _sessions(request).operation(session, operation).status})
 
 
 @router.post("/sessions/{session}/operations/{operation}/cancel")
 def cancel(request: Request, session: str, operation: str) -> Answer:
+    """Cancel an operation, and return its status."""
     found = _sessions(request).operation(session, operation)
     found.cancel()
     return Answer({"status": found.status})
@@ -136,6 +140,7 @@ def cancel(request: Request, session: str, operation: str) -> Answer:
 
 @router.delete("/sessions/{session}/operations/{operation}/close")
 def close_operation(request: Request, session: str, operation: str) -> Answer:
+    """Close an operation. Its result can no longer be fetched."""
     _sessions(request).operation(session, operation).cancel("CLOSED")
     _sessions(request).get(session).operations.pop(operation, None)
     return Answer({"status": "CLOSED"})

@@ -69,6 +69,7 @@ class Operation:
         self._thread = threading.Thread(target=self._run, name=f"sql-{self.handle[:8]}", daemon=True)
 
     def start(self) -> Operation:
+        """Start the operation's thread, and return the operation."""
         self._thread.start()
         return self
 
@@ -106,6 +107,7 @@ class Operation:
             self._changed.notify_all()
 
     def on_cancel(self, cancel: Callable[[], None]) -> None:
+        """Set the function that ends the work when the operation is cancelled."""
         self._cancel = cancel
 
     def put(self, row: Row) -> bool:
@@ -203,6 +205,7 @@ class Session:
             self.environment.execute_sql(statement)
 
     def close(self) -> None:
+        """Close all operations of the session."""
         for operation in list(self.operations.values()):
             operation.cancel("CLOSED")
 
@@ -218,6 +221,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def open(self, name: str | None, properties: Mapping[str, str]) -> Session:
+        """Open a session. Its properties win over the gateway's options. Raise TooMany if there are too many."""
         self._close_idle()
         configuration = Configuration()
         for option, value in {**self._options, **properties}.items():
@@ -231,6 +235,7 @@ class Sessions:
         return session
 
     def get(self, handle: str) -> Session:
+        """Return a session, and restart its idle time. Raise Unknown if there is no such session."""
         session = self._sessions.get(handle)
         if session is None:
             raise Unknown(f"there is no session {handle}")
@@ -238,12 +243,14 @@ class Sessions:
         return session
 
     def operation(self, session: str, operation: str) -> Operation:
+        """Return an operation of a session. Raise Unknown if there is no such operation."""
         found = self.get(session).operations.get(operation)
         if found is None:
             raise Unknown(f"the session has no operation {operation}")
         return found
 
     def close(self, handle: str) -> None:
+        """Close a session. Raise Unknown if there is no such session."""
         session = self.get(handle)
         with self._lock:
             self._sessions.pop(handle, None)
@@ -259,5 +266,6 @@ class Sessions:
                 self.close(handle)
 
     def shut(self) -> None:
+        """Close all sessions."""
         for handle in list(self._sessions):
             self.close(handle)

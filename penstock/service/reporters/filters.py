@@ -61,6 +61,7 @@ class Sieve:
     additional: Mapping[str, str] | None = None
 
     def sift(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Return the wanted samples with the wanted variables."""
         return [self._with_variables(sample) for sample in samples if self._wants(sample)]
 
     def _wants(self, sample: Sample) -> bool:

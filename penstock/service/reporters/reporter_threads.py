@@ -97,10 +97,12 @@ class Turn:
         self._ending.set()
 
     def join(self, seconds: float) -> None:
+        """Wait at most this long for the end of the thread."""
         self._thread.join(seconds)
 
     @property
     def has_ended(self) -> bool:
+        """True if the thread has ended."""
         return not self._thread.is_alive()
 
 
@@ -119,6 +121,7 @@ class Reporting:
         ]
 
     def add(self, job_id: str, record: ReadRecord) -> None:
+        """Report on a job, whose record `record` returns, from now on."""
         with self._lock:
             self._jobs[job_id] = record
 
@@ -161,9 +164,11 @@ class Reporting:
 
     @property
     def has_ended(self) -> bool:
+        """True if all reporters have ended."""
         return all(turn.has_ended for turn in self._turns)
 
     def join(self, seconds: float) -> None:
+        """Wait at most this long for the end of all reporters."""
         until = time.monotonic() + seconds
         for turn in self._turns:
             turn.join(max(0.0, until - time.monotonic()))

@@ -61,6 +61,7 @@ class BatchFile:
 
     @property
     def split_id(self) -> str:
+        """Path of the file, which identifies it."""
         return self.path
 
 

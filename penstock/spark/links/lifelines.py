@@ -119,6 +119,7 @@ class _Line:
         return self.machine.partition(" ")[0]
 
     def text(self) -> str:
+        """Return the received text."""
         return self.said.decode("utf-8", "replace")
 
 
@@ -153,6 +154,7 @@ class Lifelines:
         self._selector.register(sock, selectors.EVENT_READ, slot)
 
     def start(self) -> None:
+        """Start the thread that serves the lifelines."""
         threading.Thread(target=self._listen, name="penstock lifelines", daemon=True).start()
 
     def _listen(self) -> None:

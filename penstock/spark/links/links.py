@@ -117,6 +117,7 @@ class Listener:
         return Applicant(accepted, self._secret, self._identity if on_network else None)
 
     def close(self) -> None:
+        """Stop listening, and delete the path."""
         for listening in self._sockets:
             listening.close()
         with suppress(OSError):
@@ -459,6 +460,7 @@ class Door:
 
     @property
     def address(self) -> Address:
+        """Address of the listener."""
         return self._listener.address
 
     def _serve(self) -> None:

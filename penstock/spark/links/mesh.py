@@ -97,6 +97,7 @@ class Mesh:
         return body
 
     def close(self) -> None:
+        """Close all links."""
         for inlet in self._inlets.values():
             inlet.sock.close()
 

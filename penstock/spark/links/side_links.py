@@ -149,6 +149,7 @@ class LateSideLink:
         self._lost = False
 
     def line(self, line: Line) -> bool:
+        """Send a line, and connect before the first one. Return True if the line was taken."""
         if self._link is None and not self._lost:
             try:
                 self._link = SideLink(self._connected(pickle.dumps(Talking(self._slot))), self._slot)
@@ -157,6 +158,7 @@ class LateSideLink:
         return self._link is not None and self._link.line(line)
 
     def finish(self) -> None:
+        """Finish the link if it is connected."""
         if self._link is not None:
             self._link.finish()
 

@@ -194,4 +194,5 @@ class SparkRows:
             yield from (make_row(names, row) for row in values)
 
     def close(self) -> None:
+        """Cancel the job."""
         self.handle.cancel()

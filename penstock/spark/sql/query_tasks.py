@@ -41,6 +41,7 @@ class Gathered:
     chunks: list[Chunk] = field(default_factory=list)
 
     def chunk(self, chunk: Chunk) -> None:
+        """Keep a chunk."""
         self.chunks.append(chunk)
 
     def watermark(self, timestamp: int) -> None:
@@ -82,10 +83,12 @@ class Surroundings:
     parameters: dict[str, str]
 
     def prepare_process(self) -> None:
+        """Make the program's modules and files available in this process."""
         deployment: Deployment = pickle.loads(self.deployment)
         move_in(deployment)
 
     def context(self, name: str, uid: str, subtask: int, parallelism: int, output: Receiver) -> OperatorContext:
+        """Return the context in which a task opens an operator."""
         return OperatorContext(
             name,
             uid,
