@@ -32,7 +32,7 @@ def serve_gateway(configuration: Mapping[str, str]) -> Iterator[str]:
 
 
 def run(configuration: Mapping[str, str]) -> None:
-    """Serve a gateway until the process is told to end."""
+    """Serve a gateway until a signal ends the process."""
     server, sessions = gateway_of(configuration)
     print(f"SQL gateway: {server.url}", flush=True)
     try:

@@ -77,7 +77,7 @@ class Operation:
         self._become("RUNNING")
         try:
             self._work(self)
-        except BaseException as error:  # whatever happens belongs to the client, not to this thread
+        except BaseException as error:  # every error is for the client, not for this thread
             if self.status not in {"CANCELED", "CLOSED"}:
                 self.error = "".join(traceback.format_exception_only(error)).strip()
                 log.info("operation %s failed: %s", self.handle, self.error)

@@ -77,7 +77,7 @@ def take_ownership(settings: EnvironmentSettings, plan: Plan, job_id: str) -> No
     owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
     with give_back_on_failure(owner):
         owner.take(settings.takeover)
-        # The test is only advice: a job that could be taken starts even if the test fails.
+        # The test only warns: the job starts even if the test fails.
         with suppress(StorageError):
             _warn_unless_exclusive(directory)
     return owner
@@ -193,7 +193,7 @@ def _recoverable(folder: FolderStore, job_id: str, accepts_older: bool) -> list[
     """
     counting, gone = _line(folder)
     while gone is not None:
-        # A driver that still runs may have replaced it between two looks.
+        # A driver that still runs may have replaced the checkpoint between two reads.
         before = gone
         counting, gone = _line(folder)
         if gone == before:

@@ -113,7 +113,7 @@ def _needs(package: Distribution, extras: Iterable[str]) -> list[Requirement]:
 def _files(name: str, package: Distribution) -> Iterator[tuple[Path, str]]:
     """Yield the files of a package, each with its place in `site-packages`."""
     if name == "penstock":
-        # In a development environment it is not installed as files.
+        # In a development environment, Penstock is not installed as files.
         yield from _tree(Path(penstock.__file__).parent, "penstock")
     for file in package.files or []:
         place = file.as_posix()

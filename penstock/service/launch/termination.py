@@ -1,7 +1,7 @@
 """Handles SIGTERM in a program with jobs: suspends the jobs and ends the process, so that a successor can continue.
 
 Without a handler, the first process of a container ignores SIGTERM, and any other process ends without giving its jobs
-back. A suspended job keeps its checkpoints, and nobody has to find out whether its driver still runs.
+back. A suspended job keeps its checkpoints, and its successor need not find out whether its driver still runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def suspend_on_sigterm() -> None:
 
     def leave_soon(number: int, _: object) -> None:
         if os.getpid() != owner:
-            # A forked process has inherited the handler, and none of the threads that run the jobs.
+            # A forked process inherits the handler, but not the threads that run the jobs.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         elif not _leaving.is_set():

@@ -86,7 +86,7 @@ class FrameStages:
         return self._progress
 
     def cancel(self) -> None:
-        with suppress(Exception):  # a server that is gone runs no tasks, and a session that has ended none either
+        with suppress(Exception):  # neither a server that is gone nor a session that has ended runs tasks
             self._session.interruptTag(self._group)
 
 

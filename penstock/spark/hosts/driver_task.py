@@ -297,7 +297,7 @@ class Watch:
             return
         request = ReattachExecuteRequest(session_id=self._this.session, operation_id=self._this.operation)
         request.user_context.user_id = self._this.user
-        # The answer does not matter, not even that earlier answers are gone: the server has noted the request.
+        # The answer does not matter, even if it says that earlier answers are lost: the server has noted the request.
         with suppress(Exception):
             for _ in self._stub.ReattachExecute(request, metadata=self._builder.metadata(), timeout=TICK_SECONDS):
                 pass

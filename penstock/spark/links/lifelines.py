@@ -182,7 +182,7 @@ class Lifelines:
                 cause = f"slot {slot} on {line.host}: {loss_of(error)}"
                 self.unreachable.add(slot)
         if not said:
-            # Its other link ends by itself, after what it may still have sent there.
+            # The slot's other link ends by itself, after its last messages.
             self._lose(slot, cause)
             return
         line.hear(said, lambda text: self._take_stacks(slot, text))

@@ -82,7 +82,7 @@ class Mesh:
                     inlet = self._inlets[peer]
                     if events & _WRITE and unsent[peer].write():
                         del unsent[peer]
-                    # One message from each is enough: no slot that waits for this one waits to send a second one.
+                    # One message from each slot is enough: a slot that waits for this one sends no second one.
                     reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
                     _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
 

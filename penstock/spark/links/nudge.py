@@ -22,7 +22,7 @@ class Nudge:
         """Wake the waiting thread. Any thread may call this."""
         if not self._given:
             self._given = True
-            with suppress(OSError):  # there are nudges enough, or nobody waits any more
+            with suppress(OSError):  # there are enough nudges, or no thread waits any more
                 self._other.send(b"!")
 
     def reset(self) -> None:

@@ -198,7 +198,7 @@ def current_settings() -> dict[str, str]:
     """Return the settings of the running session, else those given to `spark-submit`, else none."""
     active = active_session()
     if active is not None:
-        # A session of Spark Connect would have to ask its server, each time an environment is made.
+        # A session of Spark Connect would have to ask its server for every new environment.
         return {} if is_connect(active) else dict(active.sparkContext.getConf().getAll())
     if not is_submitted():
         return {}

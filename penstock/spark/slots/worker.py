@@ -127,7 +127,7 @@ def _fork_slot(invitation: Invitation, index: int) -> list[str]:
     heard, said = os.pipe()  # the slot reports here that it has its orders
     sys.stdout.flush()
     sys.stderr.flush()
-    gc.freeze()  # the slot need not look through what the task has loaded
+    gc.freeze()  # the slot's garbage collector need not scan the objects of the task
     task = TaskIdentity(os.getppid(), _task_id())
     process = os.fork()
     if process == 0:
@@ -181,7 +181,7 @@ def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: 
         SlotProcess(invitation, index, task, pipes).serve()
         code = 0
     except LinkLost as lost:
-        code = 0  # the driver or another slot is gone, and will be told as what it is
+        code = 0  # the driver or another slot is gone; the driver reports that loss
         os.write(pipes.served, str(lost).encode()[:LONGEST_REASON])
     except BaseException:
         traceback.print_exc()

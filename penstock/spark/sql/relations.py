@@ -143,7 +143,7 @@ def join(builder: FrameBuilder, relation: Join) -> Physical | None:
     names = [*own, *other.names[: len(relation.right.columns)]]
     parts, keys = _conditions(relation), join_keys(relation).left
     if any(isinstance(relation.left.columns[key].type, FLOATS) for key in keys):
-        return None  # with care for NaN the equality would be no key any more
+        return None  # a comparison that treats NaN as Flink does is no join key for Spark
     texts = {number: text for number, part in enumerate(parts) if (text := text_of(part, names)) is not None}
     rest = [part for number, part in enumerate(parts) if number not in texts]
     if rest and (relation.kind != "INNER" or not texts):

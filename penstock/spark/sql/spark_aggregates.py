@@ -64,7 +64,7 @@ def _average(call: AggregateCall, arg: str, kind: t.DataType, around: Around) ->
 def _extreme(call: AggregateCall, arg: str, kind: t.DataType, around: Around) -> str | None:
     name, arg = call.function.lower(), arg.removeprefix("DISTINCT ")
     if isinstance(kind, FLOATS):
-        # NaN is no extreme, unless there is nothing else; for Spark it is the largest number.
+        # For Flink, NaN is an extreme only if there are no other values. For Spark, it is the largest number.
         number = around(f"{name}(CASE WHEN isnan({arg}) THEN NULL ELSE {arg} END)")
         return f"coalesce({number}, {around(f'{name}({arg})')})"
     return around(f"{name}({arg})") if is_same(kind) else None
@@ -117,7 +117,7 @@ def _frame(window: OverSpec) -> str | None:
         whole = frame.start is None and (frame.end is None or (frame.end == 0 and not frame.rows))
         return "" if whole else None
     if not frame.rows and any(bound for bound in (frame.start, frame.end)):
-        return None  # a distance in values, which depends on the type of what is sorted by
+        return None  # the bounds are distances in values, which depend on the type of the sort key
     start, end = _bound_text(frame.start, "PRECEDING"), _bound_text(frame.end, "FOLLOWING")
     return f" {'ROWS' if frame.rows else 'RANGE'} BETWEEN {start} AND {end}"
 

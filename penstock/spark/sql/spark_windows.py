@@ -22,7 +22,7 @@ def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | Non
         return None
     input, frame = builder.frame(relation.input)
     own, time = frame.names[: len(relation.input.columns)], frame.names[relation.time]
-    # The session is in UTC: there a moment has the same number as a TIMESTAMP that looks like it.
+    # The session is in UTC, where a TIMESTAMP and the same moment as TIMESTAMP_LTZ have the same number.
     data = frame.data.filter(f"{time} IS NOT NULL").selectExpr(*own, f"unix_millis(CAST({time} AS TIMESTAMP)) AS at_ms")
     windows = ", ".join(f"struct({start} AS first_ms, {end} AS last_ms)" for start, end in bounds)
     data = data.selectExpr(*own, "at_ms", f"inline(array({windows}))").filter("last_ms > at_ms")
