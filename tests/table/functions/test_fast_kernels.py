@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -73,6 +73,22 @@ def test_rounding(values: list[float | None], places: int) -> None:
     wanted = [
         None if value is None else float(Decimal(repr(value)).quantize(unit, ROUND_HALF_UP, EXACT)) for value in values
     ]
+    assert evaluated(rex, pa.array(values, pa.float64())) == wanted
+
+
+ROUNDINGS = st.sampled_from([("ROUND", ROUND_HALF_UP), ("TRUNCATE", ROUND_DOWN)])
+LONG = st.floats(-1e9, 1e9) | st.sampled_from([536870912.704675, 21474.836479999999, -0.29, 1.005, 4503599627370.4975])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(LONG, min_size=1), st.integers(0, 6), st.sampled_from([("ROUND", ROUND_HALF_UP), ("TRUNCATE", ROUND_DOWN)])
+)
+def test_rounding_of_numbers_with_many_digits(values: list[float], places: int, function: tuple[str, str]) -> None:
+    name, rounding = function
+    rex = resolve(name, [InputRef(t.DoubleType(), 0), Literal(t.IntType(False), places)])
+    unit = Decimal(1).scaleb(-places)
+    wanted = [float(Decimal(repr(value)).quantize(unit, rounding, EXACT)) for value in values]
     assert evaluated(rex, pa.array(values, pa.float64())) == wanted
 
 

@@ -121,6 +121,10 @@ def _round(rounding: str) -> Callable[[Call], Kernel]:
     return make
 
 
+_UNCERTAIN = 2.0**-50
+"""Largest relative error of a number that was multiplied by a power of ten."""
+
+
 def _fast_round(places: int, rounding: str, slow: Kernel) -> Kernel:
     """Return rounding in whole columns. It leaves columns with a value close to a half, or a large value, to `slow`."""
     factor = 10.0**places
@@ -131,11 +135,18 @@ def _fast_round(places: int, rounding: str, slow: Kernel) -> Kernel:
             return slow(value, *others)
         with np.errstate(all="ignore"):
             scaled = np.abs(numbers) * factor
-            rest = scaled - np.floor(scaled)
-        edge = (rest < 1e-6) | (rest > 1 - 1e-6) if rounding == ROUND_DOWN else np.abs(rest - 0.5) < 1e-6
-        if not np.all(scaled < 2.0**46) or (edge & (scaled != np.floor(scaled))).any():
+            nearest = np.rint(scaled)
+            exact = nearest / factor == np.abs(numbers)  # The number has no digits behind the last place.
+            margin = np.maximum(1e-6, scaled * _UNCERTAIN)
+            down = np.floor(scaled)
+            if rounding == ROUND_DOWN:
+                edge = (np.abs(scaled - nearest) < margin) & ~exact
+                whole = np.where(exact, nearest, down)
+            else:
+                edge = np.abs(scaled - down - 0.5) < margin
+                whole = np.floor(scaled + 0.5)
+        if not np.all(scaled < 2.0**46) or edge.any():
             return slow(value, *others)
-        whole = np.floor(scaled) if rounding == ROUND_DOWN else np.floor(scaled + 0.5)
         result = pa.array(np.copysign(whole / factor, numbers), pa.float64())
         return pc.if_else(pc.is_null(value), pa.scalar(None, pa.float64()), result)
 
