@@ -282,6 +282,7 @@ class Source(ABC):
     """Watermark strategy that `add_source` uses. Sources of Flink 1.x bring their own."""
 
     def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED, the default, if the source ends, and CONTINUOUS_UNBOUNDED if it does not."""
         return Boundedness.BOUNDED
 
     @abstractmethod
@@ -485,11 +486,13 @@ class StreamTransformer(ABC):
     """Changes a stream on its way into a sink."""
 
     @abstractmethod
-    def apply(self, ds: DataStream) -> DataStream: ...
+    def apply(self, ds: DataStream) -> DataStream:
+        """Return the stream that the sink gets instead."""
 
 
 class SupportsPreprocessing(ABC):
     """A sink that needs its stream changed first."""
 
     @abstractmethod
-    def get_transformer(self) -> StreamTransformer | None: ...
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return the change of the stream; None if the sink takes it as it is."""

@@ -165,7 +165,8 @@ class ColumnarFormat(BulkFormat):
         check_row_type(row_type)
 
     @abstractmethod
-    def read_metadata(self, file: IO[bytes]) -> ColumnarFile: ...
+    def read_metadata(self, file: IO[bytes]) -> ColumnarFile:
+        """Read the schema of a file and the places of its groups of rows."""
 
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
         opened = self.read_metadata(file)

@@ -48,6 +48,7 @@ class FileFormat(ABC):
         """Read the bytes from `start` to `end` of a file; from the beginning if `position` is None."""
 
     def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records, if it is known."""
         return None
 
 

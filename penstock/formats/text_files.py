@@ -23,7 +23,7 @@ _WITH_SHIFT_STATES = ("iso2022", "hz", "utf-7")
 @check_arguments
 @dataclass(frozen=True)
 class TextLineFormat(StreamFormat):
-    r"""One record a line, without its line end, which is `\n` or `\r\n`.
+    r"""Lines of text, each a record without its line end, which is `\n` or `\r\n`.
 
     A line that is not text of the charset is a bad record. Files in a charset in which a line feed is not one byte,
     such as UTF-16, are read whole; there, bytes that are not of the charset end the job.
@@ -36,6 +36,7 @@ class TextLineFormat(StreamFormat):
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
+        """True if the ends of lines can be found in the bytes of the charset, without decoding them."""
         name = codecs.lookup(self.charset).name
         return "\n".encode(self.charset) == b"\n" and not name.startswith(_WITH_SHIFT_STATES)
 

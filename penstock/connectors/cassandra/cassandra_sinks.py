@@ -53,26 +53,32 @@ class CassandraSink:
         return CassandraSinkBuilder(input)
 
     def name(self, name: str) -> CassandraSink:
+        """Set the sink's name in plans, logs and errors."""
         self._sink.name(name)
         return self
 
     def uid(self, uid: str) -> CassandraSink:
+        """Set the sink's identity across versions of the program, by which its state is found."""
         self._sink.uid(uid)
         return self
 
     def set_uid_hash(self, uid_hash: str) -> CassandraSink:
+        """Set the identity that an earlier version generated, to take over its state."""
         self._sink.set_uid_hash(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> CassandraSink:
+        """Set the number of subtasks of the sink."""
         self._sink.set_parallelism(parallelism)
         return self
 
     def disable_chaining(self) -> CassandraSink:
+        """Do not chain the sink with its neighbours."""
         self._sink.disable_chaining()
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str) -> CassandraSink:
+        """Set the name of a group of operators. Operators of different groups are not chained."""
         self._sink.slot_sharing_group(slot_sharing_group)
         return self
 
@@ -101,12 +107,14 @@ class CassandraSinkBuilder:
         return self
 
     def set_host(self, host: str, port: int = DEFAULT_PORT) -> CassandraSinkBuilder:
+        """Set the address of one node, from which the client finds the cluster. It excludes `set_cluster_builder`."""
         if self._builder is not None:
             raise ValueError("set_host and set_cluster_builder exclude each other")
         self._builder = ClusterBuilder(host, port=port)
         return self
 
     def set_cluster_builder(self, builder: ClusterBuilder) -> CassandraSinkBuilder:
+        """Set the description of the connection to a cluster. It excludes `set_host`."""
         if self._builder is not None:
             raise ValueError("set_host and set_cluster_builder exclude each other")
         self._builder = expected(ClusterBuilder, builder)
@@ -124,6 +132,7 @@ class CassandraSinkBuilder:
         return self
 
     def set_failure_handler(self, failure_handler: CassandraFailureHandler) -> CassandraSinkBuilder:
+        """Set the handler of records that cannot be written. By default they fail the job."""
         self._handler = expected(CassandraFailureHandler, failure_handler)
         return self
 

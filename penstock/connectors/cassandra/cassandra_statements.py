@@ -39,10 +39,12 @@ class MapperOptions:
         return self
 
     def consistency_level(self, cl: ConsistencyLevel) -> MapperOptions:
+        """Set the consistency level of each write: the replicas that must answer it."""
         self._consistency_level = expected(ConsistencyLevel, cl)
         return self
 
     def tracing(self, enabled: bool) -> MapperOptions:
+        """Choose whether Cassandra traces each write."""
         self._tracing = enabled
         return self
 

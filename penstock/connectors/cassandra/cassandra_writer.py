@@ -40,7 +40,8 @@ class CassandraFailureHandler(ABC):
     """
 
     @abstractmethod
-    def on_failure(self, failure: Exception) -> None: ...
+    def on_failure(self, failure: Exception) -> None:
+        """Return to drop the record, or raise to fail the job."""
 
     @staticmethod
     def no_op() -> CassandraFailureHandler:

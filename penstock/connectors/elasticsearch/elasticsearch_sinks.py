@@ -145,6 +145,7 @@ class ElasticsearchSinkBuilderBase:
         self._timeouts: dict[str, int] = {}
 
     def set_emitter(self: Self, emitter: ElasticsearchEmitter) -> Self:
+        """Set the conversion of records into requests."""
         self._emitter = expected(ElasticsearchEmitter, emitter)
         return self
 
@@ -200,10 +201,12 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_connection_username(self: Self, username: str) -> Self:
+        """Set the name of the user to connect as. It needs a password."""
         self._user = username
         return self
 
     def set_connection_password(self: Self, password: str) -> Self:
+        """Set the password of the user."""
         self._password = password
         return self
 
@@ -217,9 +220,11 @@ class ElasticsearchSinkBuilderBase:
         return self._set_timeout("request", timeout)
 
     def set_connection_timeout(self: Self, timeout: int) -> Self:
+        """Set the timeout for opening a connection, in milliseconds. The longest of the three timeouts counts."""
         return self._set_timeout("connection", timeout)
 
     def set_socket_timeout(self: Self, timeout: int) -> Self:
+        """Set the timeout for data on an open connection, in milliseconds. The longest of the three timeouts counts."""
         return self._set_timeout("socket", timeout)
 
     def _set_timeout(self: Self, name: str, timeout: int) -> Self:
@@ -229,6 +234,11 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def build(self) -> ElasticsearchSink:
+        """Return the sink.
+
+        Raises:
+            ValueError: The emitter or the hosts are missing, or only one of user name and password is set.
+        """
         if self._emitter is None:
             raise ValueError("an Elasticsearch sink needs set_emitter")
         if not self._hosts:

@@ -176,12 +176,15 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Return a builder with the prefix `part` and no suffix."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
+        """Return the beginning of the files' names."""
         return self.part_prefix
 
     def get_part_suffix(self) -> str:
+        """Return the end of the files' names."""
         return self.part_suffix
 
     @check_arguments
@@ -192,14 +195,17 @@ class OutputFileConfig:
             self._prefix, self._suffix = "part", ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the beginning of the files' names: `part` by default."""
             self._prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end of the files' names: empty by default."""
             self._suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
+            """Return the OutputFileConfig; raise ValueError if a name would be hidden or hold a `/`."""
             return OutputFileConfig(self._prefix, self._suffix)
 
 
@@ -208,13 +214,20 @@ class PartFileInfo(Protocol):
     """A rolling policy's view of an open file. Times are processing time in milliseconds."""
 
     @property
-    def bucket_id(self) -> str: ...
+    def bucket_id(self) -> str:
+        """Path of the file's folder below the base path."""
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Size of the file, in bytes."""
+
     @property
-    def creation_time(self) -> int: ...
+    def creation_time(self) -> int:
+        """Time at which the file was opened."""
+
     @property
-    def last_update_time(self) -> int: ...
+    def last_update_time(self) -> int:
+        """Time of the last write into the file."""
 
 
 class RollingPolicy:

@@ -27,6 +27,7 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
+        """Return a builder without any condition."""
         return FileCompactStrategy.Builder()
 
     def is_due(self, closed: list[Closed]) -> bool:
@@ -63,6 +64,7 @@ class FileCompactStrategy:
             return self
 
         def build(self) -> FileCompactStrategy:
+            """Return the strategy; raise ValueError if it has no condition."""
             if self._checkpoints is None and self._size is None:
                 raise ValueError(
                     "a FileCompactStrategy needs enable_compaction_on_checkpoint(…), set_size_threshold(…) or both"

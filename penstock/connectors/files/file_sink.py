@@ -88,6 +88,7 @@ class CompactingBuilder(Builder):
         return self._with(strategy=None, compactor=None)
 
     def build(self) -> FileSink:
+        """Return the FileSink."""
         return FileSink(self._settings)
 
 
@@ -107,6 +108,7 @@ class StreamingBuilder(Builder):
         return self._with(rolling_policy=expected(RollingPolicy, policy))
 
     def build(self) -> StreamingFileSink:
+        """Return the StreamingFileSink."""
         return StreamingFileSink(self._settings)
 
 

@@ -48,6 +48,7 @@ class FileSplit:
 
     @property
     def split_id(self) -> str:
+        """Path and start of the piece, and the time of the file's last change if modified files are read again."""
         return f"{self.path}@{self.start}{self.version and '@'}{self.version}"
 
 
@@ -171,6 +172,7 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
+        """Return the FileSource."""
         return self._source
 
     def _with(self, **changes: Any) -> FileSourceBuilder:

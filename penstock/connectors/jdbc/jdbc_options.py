@@ -41,15 +41,19 @@ class JdbcConnectionOptions:
             raise ValueError("a SQLite database in memory can be seen by one connection only; give it a file")
 
     def get_db_url(self) -> str:
+        """Return the URL of the database."""
         return self.url
 
     def get_driver_name(self) -> str | None:
+        """Return the name of the driver, which has no effect; None if it is not set."""
         return self.driver_name
 
     def get_user_name(self) -> str | None:
+        """Return the name of the user; None if it is not set."""
         return self.user_name
 
     def get_password(self) -> str | None:
+        """Return the password; None if it is not set."""
         return self.password
 
     @property
@@ -74,22 +78,27 @@ class JdbcConnectionOptions:
             self._password: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the URL of the database."""
             self._url = url
             return self
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the name of the driver. It has no effect: the URL alone decides which driver is used."""
             self._driver_name = driver_name
             return self
 
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the name of the user to connect as."""
             self._user_name = user_name
             return self
 
         def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the password of the user."""
             self._password = password
             return self
 
         def build(self) -> JdbcConnectionOptions:
+            """Return the options; raise ValueError if the URL is missing or is not that of a database."""
             if self._url is None:
                 raise ValueError("JdbcConnectionOptions need a URL: with_url(...)")
             return JdbcConnectionOptions(self._url, self._driver_name, self._user_name, self._password)
@@ -112,20 +121,25 @@ class JdbcExecutionOptions:
             at_least(name, getattr(self, name), 0)
 
     def get_batch_interval_ms(self) -> int:
+        """Return the longest time, in milliseconds, that a record waits for others; 0 for no limit."""
         return self.batch_interval_ms
 
     def get_batch_size(self) -> int:
+        """Return the number of records in a batch; 0 for no limit."""
         return self.batch_size
 
     def get_max_retries(self) -> int:
+        """Return the number of further attempts for a batch after the connection was lost."""
         return self.max_retries
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
+        """Return the options with their default values."""
         return JdbcExecutionOptions()
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.Builder:
+        """Return a builder with the default values."""
         return JdbcExecutionOptions.Builder()
 
     @check_arguments
@@ -136,18 +150,25 @@ class JdbcExecutionOptions:
             self._options = JdbcExecutionOptions()
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
+            """Set the number of records in a batch: 5000 by default, 0 for no limit."""
             self._options = replace(self._options, batch_size=size)
             return self
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
+            """Set the longest time, in milliseconds, that a record waits for others.
+
+            With 0, the default, records wait for a full batch or a checkpoint.
+            """
             self._options = replace(self._options, batch_interval_ms=interval_ms)
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
+            """Set the number of further attempts for a batch after the connection was lost: 3 by default."""
             self._options = replace(self._options, max_retries=max_retries)
             return self
 
         def build(self) -> JdbcExecutionOptions:
+            """Return the options."""
             return self._options
 
 
@@ -170,10 +191,12 @@ class JdbcExactlyOnceOptions:
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
+        """Return the options with their default values."""
         return JdbcExactlyOnceOptions()
 
     @staticmethod
     def builder() -> JdbcExactlyOnceOptions.Builder:
+        """Return a builder with the default values."""
         return JdbcExactlyOnceOptions.Builder()
 
     @check_arguments
@@ -184,16 +207,20 @@ class JdbcExactlyOnceOptions:
             self._options = JdbcExactlyOnceOptions()
 
         def with_marker_table(self, name: str) -> JdbcExactlyOnceOptions.Builder:
+            """Set the name of the table in which commits are recorded: `penstock_commits` by default."""
             self._options = replace(self._options, marker_table=name)
             return self
 
         def with_max_commit_attempts(self, attempts: int) -> JdbcExactlyOnceOptions.Builder:
+            """Set the largest number of attempts to commit while the connection fails: 6 by default."""
             self._options = replace(self._options, max_commit_attempts=attempts)
             return self
 
         def with_timeout_sec(self, seconds: int) -> JdbcExactlyOnceOptions.Builder:
+            """Set the seconds after which a new owner of the job ends a commit of a stopped process: 20 by default."""
             self._options = replace(self._options, timeout_sec=seconds)
             return self
 
         def build(self) -> JdbcExactlyOnceOptions:
+            """Return the options."""
             return self._options

@@ -57,6 +57,7 @@ class JdbcNumericBetweenParametersProvider:
         return self.of_batch_num(-(-(self._max - self._min + 1) // batch_size))
 
     def get_parameter_values(self) -> list[tuple[int, int]]:
+        """Return the first and the last number of each part."""
         count = self._max - self._min + 1
         starts = [self._min + count * part // self._parts for part in range(self._parts + 1)]
         return [(start, end - 1) for start, end in pairwise(starts)]
@@ -76,6 +77,7 @@ class JdbcSplit:
 
     @property
     def split_id(self) -> str:
+        """Name of the part within its source."""
         return f"part-{self.number}"
 
 
@@ -121,6 +123,7 @@ class JdbcSource(Source):
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """Names of the key's columns."""
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
     def _parameter_values(self) -> list[tuple[Any, ...]]:
@@ -139,6 +142,7 @@ class JdbcSource(Source):
         return self.type_info
 
     def database(self) -> Database:
+        """Return access to the database, which connects on first use."""
         return Database(self.connection_options, Retries(self.max_retries + 1))
 
 

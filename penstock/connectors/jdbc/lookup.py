@@ -70,6 +70,7 @@ class JdbcLookup:
         return self._rows.of([tuple(row) for row in result], list(result.keys()))
 
     def close(self) -> None:
+        """Wait for the running lookups, then close the connections. A later lookup opens new ones."""
         if self._threads is not None:
             self._threads.shutdown(wait=True)
         if self._database is not None:

@@ -41,6 +41,7 @@ class _ClientBuilder:
         self._retries = RETRIES
 
     def set_bootstrap_servers(self: B, bootstrap_servers: str) -> B:
+        """Set the addresses of servers, as `host:port`, separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_property(self: B, key: str, value: str) -> B:
@@ -144,14 +145,21 @@ class KafkaSourceBuilder(_ClientBuilder):
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """Set the beginning of the names by which servers know the source's clients."""
         return self.set_property("client.id.prefix", prefix)
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Set several properties of the consumer, as `set_property` does."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def build(self) -> KafkaSource:
+        """Return the source.
+
+        Raises:
+            ValueError: Servers, topics or a deserializer are missing, or committed offsets are used without a group.
+        """
         if not self._properties.get("bootstrap.servers"):
             raise ValueError("a KafkaSource needs servers: call set_bootstrap_servers()")
         if not self._what:
@@ -204,6 +212,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
+        """Set the schema that makes the record's value."""
         return self._set("value_schema", _serializes(value_serialization_schema))
 
     def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
@@ -229,6 +238,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
     def build(self) -> KafkaRecordSerializationSchema:
+        """Return the schema; raise ValueError if the topic or the schema for values is missing."""
         if self._topic is None:
             raise ValueError("records need a topic: call set_topic() or set_topic_selector()")
         if "value_schema" not in self._schemas:
@@ -267,6 +277,7 @@ class KafkaSinkBuilder(_ClientBuilder):
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+        """Set the conversion of values into records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise TypeError(f"the serializer must be a KafkaRecordSerializationSchema, but is {record_serializer!r}")
         self._serializer = record_serializer
@@ -278,6 +289,11 @@ class KafkaSinkBuilder(_ClientBuilder):
         return self
 
     def build(self) -> KafkaSink:
+        """Return the sink.
+
+        Raises:
+            ValueError: Servers or the serializer are missing, or EXACTLY_ONCE has no prefix of transactional ids.
+        """
         if not self._properties.get("bootstrap.servers"):
             raise ValueError("a KafkaSink needs servers: call set_bootstrap_servers()")
         if self._serializer is None:

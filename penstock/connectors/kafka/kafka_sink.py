@@ -48,7 +48,8 @@ class KafkaTopicSelector(ABC):
     """Chooses the topic of each record."""
 
     @abstractmethod
-    def apply(self, data: Any) -> str: ...
+    def apply(self, data: Any) -> str:
+        """Return the topic for a value."""
 
 
 @dataclass(frozen=True)

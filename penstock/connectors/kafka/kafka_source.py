@@ -53,13 +53,15 @@ class KafkaRecordDeserializationSchema(ABC):
     """Turns a whole record into a value, or into None for no value."""
 
     @abstractmethod
-    def deserialize(self, record: KafkaRecord) -> Any: ...
+    def deserialize(self, record: KafkaRecord) -> Any:
+        """Return the value of a record, or None to skip the record."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Return True if this value ends its partition. The value itself is dropped."""
         return False
 
     def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the values, if it is known."""
         return None
 
 

@@ -95,12 +95,15 @@ class FlinkKafkaConsumer(Source):
         return self
 
     def set_start_from_earliest(self) -> FlinkKafkaConsumer:
+        """Start at the first record that is still in each partition."""
         return self._start(KafkaOffsetsInitializer.earliest())
 
     def set_start_from_latest(self) -> FlinkKafkaConsumer:
+        """Start at the end of each partition, as it is when the job starts."""
         return self._start(KafkaOffsetsInitializer.latest())
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> FlinkKafkaConsumer:
+        """Start at the first record with at least this timestamp, in epoch milliseconds; without one, at the end."""
         return self._start(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def _start(self, starting: KafkaOffsetsInitializer) -> FlinkKafkaConsumer:
@@ -108,6 +111,7 @@ class FlinkKafkaConsumer(Source):
         return self
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumer:
+        """Choose whether offsets are committed to the group after each checkpoint: True by default."""
         changed = {"commit.offsets.on.checkpoint": str(bool(commit_on_checkpoints)).lower()}
         self._source = replace(self._source, properties={**self._source.properties, **changed})
         return self
@@ -234,5 +238,5 @@ class FlinkKafkaProducer(Sink):
 
     @property
     def sink(self) -> KafkaSink:
-        """The same as a KafkaSink."""
+        """The KafkaSink that does the same."""
         return self._sink

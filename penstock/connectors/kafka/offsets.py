@@ -45,6 +45,7 @@ class KafkaOffsetResetStrategy(Enum):
 
     @property
     def timestamp(self) -> int | None:
+        """Number that stands for this start in a request for offsets; None for NONE."""
         return {"LATEST": LATEST, "EARLIEST": EARLIEST}.get(self.name)
 
 

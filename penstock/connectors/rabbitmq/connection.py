@@ -55,45 +55,59 @@ class RMQConnectionConfig:
         return f"{parts.hostname or 'localhost'}:{parts.port or DEFAULT_PORT}{parts.path}"
 
     def get_host(self) -> str | None:
+        """Return the broker's host; None if it is not set."""
         return self.host
 
     def get_port(self) -> int:
+        """Return the broker's port. It has no effect if a URI is set."""
         return self.port
 
     def get_virtual_host(self) -> str:
+        """Return the name of the virtual host. It has no effect if a URI is set."""
         return self.virtual_host
 
     def get_user_name(self) -> str:
+        """Return the name of the user. It has no effect if a URI is set."""
         return self.user_name
 
     def get_password(self) -> str:
+        """Return the password of the user. It has no effect if a URI is set."""
         return self.password
 
     def get_uri(self) -> str | None:
+        """Return the URI; None if it is not set."""
         return self.uri
 
     def get_network_recovery_interval(self) -> int | None:
+        """Return the milliseconds before the first attempt to reopen a lost connection; None if they are not set."""
         return self.network_recovery_interval
 
     def is_automatic_recovery(self) -> bool:
+        """Return True if a lost connection is opened again."""
         return self.automatic_recovery
 
     def is_topology_recovery(self) -> bool:
+        """Return True if the queue is declared again on a new connection."""
         return self.topology_recovery
 
     def get_connection_timeout(self) -> int | None:
+        """Return the timeout for opening a connection, in milliseconds; None if it is not set."""
         return self.connection_timeout
 
     def get_requested_channel_max(self) -> int | None:
+        """Return the largest number of channels to ask for; None if it is not set."""
         return self.requested_channel_max
 
     def get_requested_frame_max(self) -> int | None:
+        """Return the largest size of a frame to ask for, in bytes; None if it is not set."""
         return self.requested_frame_max
 
     def get_requested_heartbeat(self) -> int | None:
+        """Return the interval of heartbeats to ask for, in seconds; None if it is not set."""
         return self.requested_heartbeat
 
     def get_prefetch_count(self) -> int | None:
+        """Return the number of messages that the broker may send without acknowledgement; None if it is not set."""
         return self.prefetch_count
 
     @check_arguments
@@ -104,20 +118,25 @@ class RMQConnectionConfig:
             self._chosen: dict[str, Any] = {}
 
         def set_host(self, host: str) -> RMQConnectionConfig.Builder:
+            """Set the broker's host. It excludes `set_uri`."""
             return self._set("host", _text(host, "host"))
 
         def set_port(self, port: int) -> RMQConnectionConfig.Builder:
+            """Set the broker's port: 5672 by default. It has no effect if a URI is set."""
             if not 0 < port < 1 << 16:
                 raise ValueError(f"a port is between 1 and 65535, not {port!r}")
             return self._set("port", port)
 
         def set_virtual_host(self, vhost: str) -> RMQConnectionConfig.Builder:
+            """Set the name of the virtual host: `/` by default. It has no effect if a URI is set."""
             return self._set("virtual_host", _text(vhost, "virtual host"))
 
         def set_user_name(self, user_name: str) -> RMQConnectionConfig.Builder:
+            """Set the name of the user: `guest` by default. It has no effect if a URI is set."""
             return self._set("user_name", user_name)
 
         def set_password(self, password: str) -> RMQConnectionConfig.Builder:
+            """Set the password of the user: `guest` by default. It has no effect if a URI is set."""
             return self._set("password", password)
 
         def set_uri(self, uri: str) -> RMQConnectionConfig.Builder:
@@ -135,9 +154,11 @@ class RMQConnectionConfig:
             return self._set("requested_heartbeat", _not_negative(requested_heartbeat, "heartbeat"))
 
         def set_requested_frame_max(self, requested_frame_max: int) -> RMQConnectionConfig.Builder:
+            """Set the largest size of a frame to ask the broker for, in bytes."""
             return self._set("requested_frame_max", _not_negative(requested_frame_max, "frame size"))
 
         def set_requested_channel_max(self, requested_channel_max: int) -> RMQConnectionConfig.Builder:
+            """Set the largest number of channels to ask the broker for."""
             return self._set("requested_channel_max", _not_negative(requested_channel_max, "number of channels"))
 
         def set_network_recovery_interval(self, network_recovery_interval: int) -> RMQConnectionConfig.Builder:
@@ -149,6 +170,7 @@ class RMQConnectionConfig:
             return self._set("network_recovery_interval", checked)
 
         def set_connection_timeout(self, connection_timeout: int) -> RMQConnectionConfig.Builder:
+            """Set the timeout for opening a connection, in milliseconds."""
             return self._set("connection_timeout", _not_negative(connection_timeout, "connection timeout"))
 
         def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
@@ -167,6 +189,7 @@ class RMQConnectionConfig:
             return self._set("prefetch_count", _not_negative(prefetch_count, "prefetch count"))
 
         def build(self) -> RMQConnectionConfig:
+            """Return the settings; raise ValueError unless there is either a host or a URI."""
             if "uri" not in self._chosen and "host" not in self._chosen:
                 raise ValueError("a connection to RabbitMQ needs set_host or set_uri")
             if "uri" in self._chosen and "host" in self._chosen:

@@ -111,6 +111,7 @@ class RMQSink(Sink):
         return ""
 
     def compute_routing_key(self, value: Any) -> str:
+        """Return the routing key for the record: by default, the name of the queue."""
         return self.queue_name
 
     def compute_properties(self, value: Any) -> Any:

@@ -61,6 +61,7 @@ class AvroSchema:
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
+        """Return the schema that a JSON text describes."""
         return AvroSchema(json_schema)
 
     @staticmethod
@@ -167,9 +168,11 @@ class AvroInputFormat:
 
     @property
     def format(self) -> AvroFormat:
+        """Format that reads the files."""
         return AvroFormat(self.schema)
 
     def get_produced_type(self) -> GenericRecordAvroTypeInfo:
+        """Return the type of the records."""
         return GenericRecordAvroTypeInfo(self.schema)
 
 

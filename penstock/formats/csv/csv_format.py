@@ -78,6 +78,7 @@ class CsvSchema:
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
+        """Return a builder without columns."""
         return CsvSchemaBuilder()
 
     @property
@@ -91,6 +92,7 @@ class CsvSchema:
         return [column.separator for column in self.columns]
 
     def size(self) -> int:
+        """Return the number of columns."""
         return len(self.columns)
 
     def __len__(self) -> int:
@@ -108,6 +110,7 @@ class CsvSchemaBuilder:
         self._schema = CsvSchema(())
 
     def build(self) -> CsvSchema:
+        """Return the schema; raise ValueError if there are no columns or two have the same name."""
         names = [column.name for column in self._schema.columns]
         if not names:
             raise ValueError("a CSV schema needs at least one column")
@@ -122,6 +125,7 @@ class CsvSchemaBuilder:
         return self._add(_Column(name, Types.LIST(as_type_information(element_type) or Types.STRING()), separator))
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
+        """Add a column of booleans."""
         return self._add(_Column(name, Types.BOOLEAN()))
 
     def add_number_column(self, name: str, number_type: TypeInformation | TableType | None = None) -> CsvSchemaBuilder:
@@ -136,6 +140,7 @@ class CsvSchemaBuilder:
         return self._add(_Column(name, declared))
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
+        """Add a column of strings."""
         return self._add(_Column(name, Types.STRING()))
 
     def add_column(self, name: str, type_info: TypeInformation | TableType) -> CsvSchemaBuilder:
@@ -147,6 +152,7 @@ class CsvSchemaBuilder:
         return self._with(columns=(*self._schema.columns, *schema.columns))
 
     def clear_columns(self) -> CsvSchemaBuilder:
+        """Remove all columns."""
         return self._with(columns=())
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
@@ -176,9 +182,11 @@ class CsvSchemaBuilder:
         return self._with(columns=tuple([replace(c, separator=separator) if c.separator else c for c in columns]))
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
+        """Set the character between two columns: a comma by default."""
         return self._with_dialect(delimiter=one_character("column separator", char))
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
+        """Use no escape character: the default."""
         return self._with_dialect(escape=None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
@@ -200,6 +208,7 @@ class CsvSchemaBuilder:
         return self._with_dialect(quote=None)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
+        """Set the character around fields that hold separators or line ends: `"` by default."""
         return self._with_dialect(quote=one_character("quote character", char))
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
@@ -215,6 +224,7 @@ class CsvSchemaBuilder:
         return self._with(use_header=use)
 
     def size(self) -> int:
+        """Return the number of columns that have been added."""
         return self._schema.size()
 
     def __len__(self) -> int:
@@ -247,6 +257,7 @@ class CsvReaderFormat(StreamFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
+        """Return a format for files with the columns of a schema."""
         return CsvReaderFormat(expected(CsvSchema, schema))
 
     @property
@@ -344,12 +355,15 @@ class _RowBuilder:
         self._options = _options(type_info)
 
     def set_array_element_delimiter(self: B, delimiter: str) -> B:
+        """Set the text between the elements of an array: `;` by default."""
         return self._with(array_separator=delimiter)
 
     def set_quote_character(self: B, c: str) -> B:
+        """Set the character around fields that hold delimiters or line ends: `"` by default."""
         return self._with_dialect(quote=one_character("quote character", c))
 
     def set_escape_character(self: B, c: str) -> B:
+        """Set the character after which the next one is taken literally. By default there is none."""
         return self._with_dialect(escape=one_character("escape character", c))
 
     def _with(self: B, **changes: Any) -> B:
@@ -391,7 +405,10 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
 
     @check_arguments
     class Builder(_RowBuilder):
+        """Builds a CsvRowSerializationSchema."""
+
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Set the character between two fields: a comma by default."""
             return self._with_dialect(delimiter=one_character("field delimiter", c))
 
         def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
@@ -401,12 +418,15 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
             return self._with(line_end=delimiter)
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+            """Write fields without quotes. Without an escape character, a text that would end its field is refused."""
             return self._with_dialect(quote=None)
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+            """Set the text that is written for None."""
             return self._with_dialect(null_literal=s)
 
         def build(self) -> CsvRowSerializationSchema:
+            """Return the schema."""
             return CsvRowSerializationSchema(self._options)
 
 
@@ -475,7 +495,10 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
     @check_arguments
     class Builder(_RowBuilder):
+        """Builds a CsvRowDeserializationSchema."""
+
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+            """Set the character between two fields: a comma by default."""
             return self._with_dialect(delimiter=one_character("field delimiter", delimiter))
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
@@ -483,6 +506,7 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self._with_dialect(comments=allow_comments)
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+            """Set the text that stands for None in fields of all types."""
             return self._with_dialect(null_literal=null_literal)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
@@ -490,4 +514,5 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self._with(ignore_parse_errors=ignore_parse_errors)
 
         def build(self) -> CsvRowDeserializationSchema:
+            """Return the schema."""
             return CsvRowDeserializationSchema(self._options)

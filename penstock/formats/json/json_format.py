@@ -63,6 +63,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
+        """Return a builder without a type."""
         return JsonRowSerializationSchema.Builder()
 
     def serialize(self, value: Any) -> bytes:
@@ -92,6 +93,8 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
         return JsonRowSerializationSchema, (self._type_info,)
 
     class Builder:
+        """Builds a JsonRowSerializationSchema."""
+
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
 
@@ -101,6 +104,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
             return self
 
         def build(self) -> JsonRowSerializationSchema:
+            """Return the schema; raise ValueError if the type of the rows is missing."""
             if self._type_info is None:
                 raise ValueError("the type of the rows is missing: call with_type_info")
             return JsonRowSerializationSchema(self._type_info)
@@ -124,6 +128,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
+        """Return a builder without a type."""
         return JsonRowDeserializationSchema.Builder()
 
     def deserialize(self, message: bytes | None) -> Row | None:
@@ -157,6 +162,8 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
     @check_arguments
     class Builder:
+        """Builds a JsonRowDeserializationSchema."""
+
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
             self._strict = False
@@ -185,6 +192,11 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
             return self
 
         def build(self) -> JsonRowDeserializationSchema:
+            """Return the schema.
+
+            Raises:
+                ValueError: The type is missing, or `fail_on_missing_field` and `ignore_parse_errors` are both set.
+            """
             if self._type_info is None:
                 raise ValueError("the type of the rows is missing: call type_info or json_schema")
             return _deserialization_schema(self._type_info, self._strict, self._ignore)
