@@ -66,7 +66,7 @@ class KafkaRecordSerializationSchema:
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """Start building."""
+        """Return a builder without settings."""
         from penstock.connectors.kafka.builders import KafkaRecordSerializationSchemaBuilder
 
         return KafkaRecordSerializationSchemaBuilder()
@@ -170,7 +170,7 @@ class KafkaSink(Sink, SupportsPreprocessing):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Start building."""
+        """Return a builder without settings."""
         from penstock.connectors.kafka.builders import KafkaSinkBuilder
 
         return KafkaSinkBuilder()

@@ -115,7 +115,7 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Start building."""
+        """Return a builder without settings."""
         from penstock.connectors.kafka.builders import KafkaSourceBuilder
 
         return KafkaSourceBuilder()
