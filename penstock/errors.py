@@ -12,7 +12,7 @@ PenstockError
 │   ├── TableException           a query that is understood, but cannot be run, or not in this mode
 │   │   └── ArithmeticException  a query divides by zero
 │   ├── ValidationException      a query or table that makes no sense: unknown names, types that do not fit
-│   │   └── CodeGenException     a call that fits the language, and which nothing can compute
+│   │   └── CodeGenException     a valid call that cannot be computed
 │   ├── SqlParserException       a text that is not SQL
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
@@ -33,10 +33,10 @@ PenstockError
 │   └── UndecodableRecord       what a source read is not what its format says
 ├── ConnectorError               a system outside failed too often, or said no
 │   ├── MissingDependency        the package that the connector needs is not installed
-│   ├── NotFound                 a topic, table, queue or file that is not there, or no longer
+│   ├── NotFound                 a topic, table, queue or file does not exist, or no longer
 │   ├── AccessDenied             wrong credentials, or too few rights
 │   ├── OffsetOutOfRange         a position that the outside system no longer has
-│   └── SchemaMismatch           the outside system holds something of another shape
+│   └── SchemaMismatch           columns or values of the outside system do not have the expected form
 ├── QueryError                   queryable state cannot be looked up
 │   ├── UnknownJob
 │   ├── UnknownState             no state has this queryable name
@@ -46,7 +46,7 @@ PenstockError
 ├── ContextError                 a function used its context in a way its stream does not allow
 │   ├── KeyedStateRequired
 │   └── TimersRequireKeys
-└── JobError                     a job that ran and ended badly
+└── JobError                     a job ran and did not succeed
     ├── ExecutionException       what waiting for a job raises in Flink
     │   └── JobFailed            a user function or an operator raised; holds operator, uid, record, traceback
     ├── SlotLost                 a slot's process is gone, and its state with it
@@ -115,7 +115,7 @@ class ArithmeticException(TableException):
 
 
 class CodeGenException(ValidationException):
-    """A call that fits the language, and which nothing can compute, such as a cast of a text to an array."""
+    """A valid call that cannot be computed, such as a cast of a text to an array."""
 
 
 class SqlParserException(ProgramError):
@@ -204,7 +204,7 @@ class MissingDependency(ConnectorError):
 
 
 class NotFound(ConnectorError):
-    """A topic, table, queue or file that is not there, or no longer."""
+    """A topic, table, queue or file does not exist, or no longer exists."""
 
 
 class AccessDenied(ConnectorError):
@@ -216,7 +216,7 @@ class OffsetOutOfRange(ConnectorError):
 
 
 class SchemaMismatch(ConnectorError):
-    """The outside system holds something of another shape."""
+    """Columns or values of the outside system do not have the expected form."""
 
 
 class QueryError(PenstockError):
@@ -232,7 +232,7 @@ class UnknownState(QueryError):
 
 
 class UnknownKey(QueryError):
-    """The state holds nothing for this key, or what it held has expired."""
+    """The state holds no value for this key, or the value has expired."""
 
 
 class StateUnavailable(QueryError):
@@ -256,11 +256,11 @@ class TimersRequireKeys(ContextError):
 
 
 class JobError(PenstockError):
-    """A job that ran and ended badly."""
+    """A job ran and did not succeed."""
 
 
 class ExecutionException(JobError):
-    """Waiting for a job is over, as the job has failed."""
+    """A job failed while a program waited for its end."""
 
 
 class JobFailed(ExecutionException):

@@ -24,11 +24,11 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """Return the size of that many mebibytes."""
+        """Return the size of a number of mebibytes."""
         return MemorySize(at_least("mebi_bytes", mebi_bytes, 0) << 20)
 
     def get_bytes(self) -> int:
-        """Return the bytes."""
+        """Return the number of bytes."""
         return self._bytes
 
     def get_kibi_bytes(self) -> int:
@@ -112,7 +112,7 @@ class SlotSharingGroup(Settings):
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Return a builder for a group of that name."""
+        """Return a builder for a group with the given name."""
         return SlotSharingGroup.Builder(name)
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -129,43 +129,43 @@ class SlotSharingGroup(Settings):
             self._external_resources: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Ask for that many cores."""
+            """Request a number of cores."""
             if not cpu_cores > 0:
                 raise ValueError(f"cpu_cores must be positive, not {cpu_cores}")
             self._cpu_cores = float(cpu_cores)
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for that much heap memory."""
+            """Request heap memory."""
             if instance_of("task_heap_memory", task_heap_memory, MemorySize).get_bytes() == 0:
                 raise ValueError("task_heap_memory must be positive")
             self._memory["task_heap_memory"] = task_heap_memory
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for that many mebibytes of heap memory."""
+            """Request heap memory, in mebibytes."""
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for that much off-heap memory."""
+            """Request off-heap memory."""
             self._memory["task_off_heap_memory"] = instance_of("task_off_heap_memory", task_off_heap_memory, MemorySize)
             return self
 
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for that many mebibytes of off-heap memory."""
+            """Request off-heap memory, in mebibytes."""
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for that much managed memory."""
+            """Request managed memory."""
             self._memory["managed_memory"] = instance_of("managed_memory", managed_memory, MemorySize)
             return self
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for that many mebibytes of managed memory."""
+            """Request managed memory, in mebibytes."""
             return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Ask for an amount of another resource, such as a GPU."""
+            """Request an amount of another resource, such as a GPU."""
             if not value > 0:
                 raise ValueError(f"the amount of external resource {name!r} must be positive, not {value}")
             self._external_resources[name] = float(value)

@@ -55,21 +55,27 @@ class ConfigOptions:
         key: str
 
         def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            """Set the type of the values to bool."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, bool)
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """Set the type of the values to int."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, int)
 
         def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """Set the type of the values to int, which has no limit in Python."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, int)
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """Set the type of the values to float."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, float)
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """Set the type of the values to float, which has 64 bits in Python."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, float)
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            """Set the type of the values to str."""
             return ConfigOptions.TypedConfigOptionBuilder(self.key, str)
 
     @check_arguments
@@ -132,6 +138,7 @@ class Configuration:
         return cast(str, self._get(key, str, default_value))
 
     def set_string(self, key: str, value: str) -> Configuration:
+        """Set a setting to a string, and return this configuration."""
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: int) -> int:
@@ -139,6 +146,7 @@ class Configuration:
         return cast(int, self._get(key, int, default_value))
 
     def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a setting to an int, and return this configuration."""
         return self._set(key, value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
@@ -146,6 +154,7 @@ class Configuration:
         return cast(bool, self._get(key, bool, default_value))
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a setting to a bool, and return this configuration."""
         return self._set(key, value)
 
     def get_float(self, key: str, default_value: float) -> float:
@@ -153,6 +162,7 @@ class Configuration:
         return cast(float, self._get(key, float, default_value))
 
     def set_float(self, key: str, value: float) -> Configuration:
+        """Set a setting to a float, and return this configuration."""
         return self._set(key, float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
@@ -160,6 +170,7 @@ class Configuration:
         return cast(bytearray, self._get(key, bytearray, default_value))
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set a setting to a copy of a bytearray, and return this configuration."""
         return self._set(key, bytearray(value))
 
     def contains_key(self, key: str) -> bool:

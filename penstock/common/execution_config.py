@@ -58,7 +58,7 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        """Return the number of key groups."""
+        """Return the number of key groups, or -1 if no number was set."""
         return self._max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
@@ -88,52 +88,63 @@ class ExecutionConfig:
         return self
 
     def get_task_cancellation_interval(self) -> int:
+        """Return the setting, in milliseconds. It has no effect: a slot that does not end is killed."""
         return self._task_cancellation_interval
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
+        """Accept an interval in milliseconds. It has no effect: a slot that does not end is killed."""
         self._task_cancellation_interval = _not_negative("the task cancellation interval", interval)
         return self
 
     def get_task_cancellation_timeout(self) -> int:
-        """Return the time limit for cancelling, in milliseconds."""
+        """Return the setting, in milliseconds. It has no effect: a slot that does not end is killed."""
         return self._task_cancellation_timeout
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set the time limit for cancelling, in milliseconds; 0 waits for ever."""
+        """Accept a time limit in milliseconds. It has no effect: a slot that does not end is killed."""
         self._task_cancellation_timeout = _not_negative("the task cancellation timeout", timeout)
         return self
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because closures are not cleaned."""
         self._closure_cleaner = True
         return self
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because closures are not cleaned."""
         self._closure_cleaner = False
         return self
 
     def is_closure_cleaner_enabled(self) -> bool:
+        """Return the setting. It has no effect, because closures are not cleaned."""
         return self._closure_cleaner
 
     def enable_force_kryo(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because nothing is written with Kryo."""
         self._force_kryo = True
         return self
 
     def disable_force_kryo(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because nothing is written with Kryo."""
         self._force_kryo = False
         return self
 
     def is_force_kryo_enabled(self) -> bool:
+        """Return the setting. It has no effect, because nothing is written with Kryo."""
         return self._force_kryo
 
     def enable_force_avro(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because Avro is not used for state or records."""
         self._force_avro = True
         return self
 
     def disable_force_avro(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because Avro is not used for state or records."""
         self._force_avro = False
         return self
 
     def is_force_avro_enabled(self) -> bool:
+        """Return the setting. It has no effect, because Avro is not used for state or records."""
         return self._force_avro
 
     def enable_generic_types(self) -> ExecutionConfig:
@@ -165,20 +176,25 @@ class ExecutionConfig:
         return self._auto_generated_uids
 
     def enable_object_reuse(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because a chain never copies records."""
         self._object_reuse = True
         return self
 
     def disable_object_reuse(self) -> ExecutionConfig:
+        """Accept the setting of a Flink program. It has no effect, because a chain never copies records."""
         self._object_reuse = False
         return self
 
     def is_object_reuse_enabled(self) -> bool:
+        """Return the setting. It has no effect, because a chain never copies records."""
         return self._object_reuse
 
     def is_use_snapshot_compression(self) -> bool:
+        """Return True if state is compressed in checkpoints and savepoints."""
         return self._snapshot_compression
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Set whether state is compressed in checkpoints and savepoints."""
         self._snapshot_compression = bool(use_snapshot_compression)
         return self
 
@@ -192,12 +208,15 @@ class ExecutionConfig:
         return self
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """Return an empty dict, because nothing is written with Kryo."""
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
+        """Return an empty list, because nothing is written with Kryo."""
         return []
 
     def get_registered_pojo_types(self) -> list[str]:
+        """Return an empty list, because Python has no POJO types."""
         return []
 
 

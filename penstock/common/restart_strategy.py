@@ -57,9 +57,11 @@ class RestartStrategies:
             _as_millis(self, "delay_between_attempts_interval")
 
         def get_restart_attempts(self) -> int:
+            """Return the number of restarts."""
             return self.restart_attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
+            """Return the wait before each restart."""
             return _timedelta(self.delay_between_attempts_interval)
 
         def get_description(self) -> str:
@@ -80,12 +82,15 @@ class RestartStrategies:
             _as_millis(self, "delay_between_attempts_interval")
 
         def get_max_failure_rate(self) -> int:
+            """Return the greatest number of failures within the interval after which the job still restarts."""
             return self.max_failure_rate
 
         def get_failure_interval(self) -> timedelta:
+            """Return the interval within which failures are counted."""
             return _timedelta(self.failure_interval)
 
         def get_delay_between_attempts_interval(self) -> timedelta:
+            """Return the wait before each restart."""
             return _timedelta(self.delay_between_attempts_interval)
 
         def get_description(self) -> str:
@@ -97,7 +102,10 @@ class RestartStrategies:
     @check_arguments
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Restarts for ever, after waits that grow up to a limit and start small again after a quiet time."""
+        """Restarts after waits that grow up to a limit and start small again after a quiet time.
+
+        The number of restarts is unlimited unless `attempts_before_reset_backoff` is set.
+        """
 
         INFINITE_ATTEMPTS: ClassVar[int] = 2**31 - 1
 
@@ -119,18 +127,23 @@ class RestartStrategies:
             _at_least("attempts_before_reset_backoff", self.attempts_before_reset_backoff, 1)
 
         def get_initial_backoff(self) -> timedelta:
+            """Return the first and shortest wait."""
             return _timedelta(self.initial_backoff)
 
         def get_max_backoff(self) -> timedelta:
+            """Return the longest wait."""
             return _timedelta(self.max_backoff)
 
         def get_backoff_multiplier(self) -> float:
+            """Return the factor by which the wait grows after each failure."""
             return self.backoff_multiplier
 
         def get_reset_backoff_threshold(self) -> timedelta:
+            """Return the time for which an attempt must run before waits start small again."""
             return _timedelta(self.reset_backoff_threshold)
 
         def get_jitter_factor(self) -> float:
+            """Return the greatest random change of a wait, as a fraction of the wait."""
             return self.jitter_factor
 
         def get_description(self) -> str:
@@ -160,6 +173,10 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: Interval, delay_interval: Interval
     ) -> FailureRateRestartStrategyConfiguration:
+        """Return a strategy that restarts, each time after `delay_interval`, until failures exceed a rate.
+
+        The job fails after more than `failure_rate` failures within `failure_interval`.
+        """
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
@@ -170,6 +187,12 @@ class RestartStrategies:
         reset_backoff_threshold: Interval = 3_600_000,
         jitter_factor: float = 0.1,
     ) -> ExponentialDelayRestartStrategyConfiguration:
+        """Return a strategy of unlimited restarts after waits that grow from `initial_backoff` to `max_backoff`.
+
+        Each failure multiplies the wait by `backoff_multiplier`, and each wait changes at random by at most the
+        fraction `jitter_factor`. After an attempt that runs for `reset_backoff_threshold`, waits start again at
+        `initial_backoff`.
+        """
         return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
             initial_backoff, max_backoff, backoff_multiplier, reset_backoff_threshold, jitter_factor
         )

@@ -45,6 +45,7 @@ class DeserializationSchema(ABC):
         return False
 
     def get_produced_type(self) -> TypeInformation:
+        """Return the type of the values that `deserialize` returns."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
@@ -85,7 +86,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 @check_arguments
 class RowFieldExtractorSchema(SerializationSchema):
-    """One field of a row, which must hold bytes; useful for the keys of messages.
+    """Extracts one field of a row, which must hold bytes; useful for the keys of messages.
 
     No bytes are written for None, be it the row or the field.
     """

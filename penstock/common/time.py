@@ -38,26 +38,32 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
+        """Return a duration of whole days of 24 hours."""
         return Duration(_whole("days", days) * 86_400_000_000_000)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
+        """Return a duration of whole hours."""
         return Duration(_whole("hours", hours) * 3_600_000_000_000)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
+        """Return a duration of whole minutes."""
         return Duration(_whole("minutes", minutes) * 60_000_000_000)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
+        """Return a duration of whole seconds."""
         return Duration(_whole("seconds", seconds) * 1_000_000_000)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
+        """Return a duration of whole milliseconds."""
         return Duration(_whole("millis", millis) * _NANOS_PER_MILLI)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
+        """Return a duration of whole nanoseconds."""
         return Duration(nanos)
 
     def to_millis(self) -> int:
@@ -135,25 +141,31 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
+        """Return a length of time in whole milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
+        """Return a length of time in whole seconds."""
         return Time(_whole("seconds", seconds) * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
+        """Return a length of time in whole minutes."""
         return Time(_whole("minutes", minutes) * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
+        """Return a length of time in whole hours."""
         return Time(_whole("hours", hours) * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
+        """Return a length of time in whole days of 24 hours."""
         return Time(_whole("days", days) * 86_400_000)
 
     def to_milliseconds(self) -> int:
+        """Return the length in milliseconds."""
         return self._milliseconds
 
     def __eq__(self, other: object) -> bool:

@@ -84,6 +84,7 @@ class Settings:
         return self
 
     def get_name(self) -> str:
+        """Return the operator's name."""
         return self._node.name
 
     def uid(self, uid: str) -> Any:
@@ -159,9 +160,11 @@ class DataStream(Settings):
         return self._type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment that this stream belongs to."""
         return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
+        """Return the execution settings of the environment."""
         return self._environment.get_config()
 
     def returns(self, type_info: TypeInformation) -> DataStream:

@@ -111,15 +111,18 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_default_local_parallelism() -> int:
+        """Return the default parallelism of local environments: the set number, else the number of cores."""
         return StreamExecutionEnvironment._local_parallelism or default_parallelism()
 
     @staticmethod
     def set_default_local_parallelism(parallelism: int) -> None:
+        """Set the default parallelism of local environments."""
         ExecutionConfig().set_parallelism(parallelism)
         StreamExecutionEnvironment._local_parallelism = parallelism
 
     # --- settings ---
     def get_config(self) -> ExecutionConfig:
+        """Return the execution settings. Changes to them change this environment."""
         return self._settings.config
 
     def configure(self, configuration: Configuration) -> None:
@@ -136,6 +139,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_parallelism(self) -> int:
+        """Return the number of subtasks of operators that do not set their own parallelism."""
         return self._settings.parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
@@ -144,6 +148,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_max_parallelism(self) -> int:
+        """Return the set number of key groups, or -1 if no number was set."""
         return self._settings.config.get_max_parallelism()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
@@ -159,16 +164,20 @@ class StreamExecutionEnvironment:
         return self
 
     def get_buffer_timeout(self) -> int:
+        """Return the buffer timeout, in milliseconds."""
         return self._settings.buffer_timeout
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Turn the chaining of operators off."""
         self._settings.chaining = False
         return self
 
     def is_chaining_enabled(self) -> bool:
+        """Return True if operators may be chained."""
         return self._settings.chaining
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Return True, because a difference in max parallelism does not prevent chaining."""
         return True
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
@@ -177,9 +186,11 @@ class StreamExecutionEnvironment:
         return self
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """Return the notion of time of Flink 1.x."""
         return self._time
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Accept a slot sharing group of a program. The resources of the group have no effect."""
         self._groups[slot_sharing_group.get_name()] = slot_sharing_group
         return self
 
@@ -196,21 +207,27 @@ class StreamExecutionEnvironment:
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the checkpoint settings. Changes to them change this environment."""
         return self._settings.checkpoints
 
     def get_checkpoint_interval(self) -> int:
+        """Return the milliseconds from the start of one checkpoint to the next, -1 if checkpointing is off."""
         return self._settings.checkpoints.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Return the guarantee after a recovery."""
         return self._settings.checkpoints.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Return the guarantee after a recovery, as `get_checkpointing_mode` does."""
         return self._settings.checkpoints.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Return the setting. It has no effect, because an epoch needs no alignment."""
         return self._settings.checkpoints.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
+        """Return the setting. It has no effect, because an epoch needs no alignment."""
         return self._settings.checkpoints.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend | str) -> StreamExecutionEnvironment:
@@ -222,6 +239,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_state_backend(self) -> StateBackend | None:
+        """Return the state backend, or None if no backend was set."""
         return self._settings.state_backend
 
     def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
@@ -230,6 +248,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
+        """Return the restart strategy, or None if no strategy was set."""
         return self._settings.restart
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
@@ -242,10 +261,12 @@ class StreamExecutionEnvironment:
         return self._changelog
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Set the directory of savepoints for which no other directory is given."""
         self._settings.savepoint_directory = directory
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
+        """Return the default directory of savepoints, or None if no directory was set."""
         return self._settings.savepoint_directory
 
     # --- what the slots need ---
@@ -481,6 +502,7 @@ class StreamExecutionEnvironment:
         return stream
 
     def collect(self, stream: DataStream, job_name: str | None) -> CloseableIterator:
+        """Start the program, and return an iterator over the results of a stream."""
         results = CloseableIterator()
         node = self._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
         node.parallelism, node.non_parallel = _collect_with(stream)

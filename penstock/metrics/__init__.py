@@ -27,12 +27,15 @@ class Counter(Metric):
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
+        """Add `n` to the count."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
+        """Subtract `n` from the count."""
         self._count -= n
 
     def get_count(self) -> int:
+        """Return the count."""
         return self._count
 
     def readings(self) -> dict[str, Any]:
@@ -43,7 +46,9 @@ class Counter(Metric):
 class HasValue(Protocol):
     """An object that knows the value of a gauge."""
 
-    def get_value(self) -> Any: ...
+    def get_value(self) -> Any:
+        """Return the value."""
+        ...
 
 
 def _function_of(given: Any) -> Callable[[], Any]:
@@ -67,6 +72,7 @@ class Gauge(Metric):
         self.combining = {"": combining}
 
     def get_value(self) -> Any:
+        """Call the function and return its result."""
         return self._function()
 
     def readings(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class InProcessCluster:
         self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
+        """Close the slots of the attempt before, and open the slots of a new attempt. Return a report of each slot."""
         for slot in self.slots:
             slot.close()
         blob = cloudpickle.dumps(deployment)
@@ -54,6 +55,7 @@ class InProcessCluster:
         return Report(slot.index, -1, failure=failure)
 
     def run(self, command: Command) -> list[Report]:
+        """Run one epoch, stage by stage, and return a report of each slot."""
         blob = cloudpickle.dumps(command)
         for slot in self.slots:
             slot.begin(cloudpickle.loads(blob))
@@ -73,11 +75,13 @@ class InProcessCluster:
                 self.asides.found(self.slots[slot].look_within(cloudpickle.loads(cloudpickle.dumps(lookup))))
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        """Answer clients' questions, given by slot, between two epochs."""
         return [self.slots[slot].look(cloudpickle.loads(cloudpickle.dumps(asked))) for slot, asked in lookups.items()]
 
     def look_and_run(
         self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
     ) -> list[Report]:
+        """Call `found` with the answers of `look`, and then run one epoch."""
         found(self.look(lookups))
         return self.run(command)
 
@@ -98,6 +102,7 @@ class InProcessCluster:
             slot.tables.close()
 
     def release(self) -> list[Report]:
+        """Close the slots, and return a report of each slot with the first failure of its functions."""
         slots, self.slots = self.slots, []
         reports = []
         for slot in slots:
@@ -139,6 +144,7 @@ class ManualClock(WallClock):
             return self._now
 
     def advance(self, millis: int) -> None:
+        """Advance the clock by a number of milliseconds."""
         with self._lock:
             self._now += millis
 

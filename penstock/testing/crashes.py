@@ -213,6 +213,7 @@ class CrashFileSystem(MemoryFileSystem):
         return "/" + path.removeprefix("crash://").strip("/")
 
     def unstrip_protocol(self, name: str) -> str:
+        """Return the full URL of a path."""
         return "crash://" + name.removeprefix("crash://").strip("/")
 
     def _open(self, path: str, mode: str = "rb", **settings: Any) -> Any:
@@ -228,6 +229,7 @@ class CrashFileSystem(MemoryFileSystem):
         return opened if faults is None else io.BytesIO(faults.read(opened.getvalue()))
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **settings: Any) -> bytes:
+        """Return the bytes of a file or of a range of it. Faults of the simulation may refuse or change them."""
         found = _faulty(f"read {path}", lambda: super(CrashFileSystem, self).cat_file(path, start, end, **settings))
         faults = _faults()
         return found if faults is None else faults.read(found)
@@ -254,6 +256,7 @@ class CrashFileSystem(MemoryFileSystem):
             faults.hide(self._strip_protocol(path2))
 
     def rm_file(self, path: str) -> None:
+        """Delete a file. The process may die just before or just after the deletion."""
         _durable(f"before deleting {path}")
         _faulty(f"delete {path}", lambda: super(CrashFileSystem, self).rm_file(path))
         _durable(f"after deleting {path}")
@@ -472,6 +475,7 @@ class ImmediateWriter(Executor):
     """Writes checkpoints at once."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> Future[Any]:
+        """Call the function in the calling thread, and return a future that has its result."""
         future: Future[Any] = Future()
         future.set_result(function(*args, **settings))
         return future

@@ -77,7 +77,7 @@ class _RecordingSink(Operator):
 
 
 class OperatorHarness:
-    """One operator under test: push elements, watermarks and processing time, and read its output.
+    """A harness for one operator: push elements, watermarks and processing time, and read its output.
 
     `build` receives a stream per input and returns the stream to observe. Every push is a separate epoch, after
     which periodic watermark generators run. Pushed values are serialised on the way in. Errors are raised as by

@@ -60,7 +60,7 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
         return self._runtime_context
 
     def close(self) -> None:  # noqa: B027
-        """Release what `open` acquired."""
+        """Release the resources that `open` acquired."""
 
 
 class KeySelector(Function):

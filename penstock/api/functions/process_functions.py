@@ -65,10 +65,10 @@ class ProcessFunction(Function):
     """Handles each element of a stream and emits any number of elements."""
 
     class Context(ElementContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
     class OnTimerContext(Context, FiringTimer):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Outputs:
@@ -82,10 +82,10 @@ class KeyedProcessFunction(Function):
     """Handles each element of a keyed stream, with timers and keyed state."""
 
     class Context(KeyedElementContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
     class OnTimerContext(Context, FiringTimer):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Outputs:
@@ -99,10 +99,10 @@ class CoProcessFunction(Function):
     """Handles the elements of two connected streams that share one instance, and so their state."""
 
     class Context(ElementContext):
-        """Given to `process_element1` and `process_element2`."""
+        """The context of `process_element1` and `process_element2`."""
 
     class OnTimerContext(Context, FiringTimer):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Outputs:
@@ -120,10 +120,10 @@ class KeyedCoProcessFunction(Function):
     """Handles the elements of two connected streams with equal keys, with timers and keyed state."""
 
     class Context(KeyedElementContext):
-        """Given to `process_element1` and `process_element2`."""
+        """The context of `process_element1` and `process_element2`."""
 
     class OnTimerContext(Context, FiringTimer):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Outputs:
@@ -141,7 +141,7 @@ class ProcessJoinFunction(Function):
     """Handles each pair of elements that an interval join finds."""
 
     class Context(SideOutputContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
         @abstractmethod
         def timestamp(self) -> int:
@@ -183,14 +183,14 @@ class BaseBroadcastProcessFunction(Function):
             """Return the event-time clock of this operator."""
 
     class Context(BaseContext):
-        """Given to the broadcast side."""
+        """The context of the broadcast side."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
             """Return the broadcast state for reading and writing."""
 
     class ReadOnlyContext(BaseContext):
-        """Given to the side that is not broadcast."""
+        """The context of the side that is not broadcast."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
@@ -201,10 +201,10 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     """Connects a stream without keys to a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Given to `process_broadcast_element`."""
+        """The context of `process_broadcast_element`."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Outputs:
@@ -219,7 +219,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """Connects a keyed stream to a broadcast stream, with timers and keyed state on the keyed side."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """Given to `process_broadcast_element`. There is no current key, but all of them can be visited."""
+        """The context of `process_broadcast_element`. There is no current key, but all of them can be visited."""
 
         @abstractmethod
         def apply_to_keyed_state(
@@ -231,7 +231,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """Given to `process_element`."""
+        """The context of `process_element`."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -242,7 +242,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """Return the key of the element or timer."""
 
     class OnTimerContext(ReadOnlyContext, FiringTimer):
-        """Given to `on_timer`."""
+        """The context of `on_timer`."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Outputs:

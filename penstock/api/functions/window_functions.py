@@ -56,7 +56,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Evaluates the window of one key, with access to time and to state of its own."""
 
     class Context(WindowStateContext[W2]):
-        """Given to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -78,7 +78,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Evaluates a window over a stream without keys, with access to state of its own."""
 
     class Context(WindowStateContext[W2]):
-        """Given to `process` and `clear`."""
+        """The context of `process` and `clear`."""
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:

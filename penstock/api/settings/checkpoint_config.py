@@ -164,16 +164,16 @@ class CheckpointConfig(Settings):
         return self
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Return whether a checkpoint holds only what changed since the one before, and refers to that for the rest."""
+        """Return True if a checkpoint holds only the changes since the one before, and refers to it for the rest."""
         return self._incremental
 
     def set_incremental_checkpoints(self, incremental_checkpoints: bool) -> CheckpointConfig:
-        """Set whether a checkpoint holds only what changed since the one before, and refers to that for the rest."""
+        """Set whether a checkpoint holds only the changes since the one before, and refers to it for the rest."""
         self._incremental = instance_of("incremental_checkpoints", incremental_checkpoints, bool)
         return self
 
     def is_local_recovery_enabled(self) -> bool:
-        """Return whether slots keep a local copy of their last checkpoint, to recover without the storage."""
+        """Return True if slots keep a local copy of their last checkpoint, to recover without the storage."""
         return self._local_recovery
 
     def set_local_recovery(self, local_recovery: bool) -> CheckpointConfig:

@@ -70,7 +70,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._memory_per_slot: int | None = None
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Return whether a checkpoint holds only what changed since the one before."""
+        """Return True if a checkpoint holds only the changes since the one before."""
         return bool(self._incremental)
 
     def get_incremental_checkpoints(self) -> bool | None:

@@ -210,7 +210,7 @@ class OperatorStateStore(ABC):
 
 @check_arguments
 class StateDescriptor:
-    """Names a state within its operator and tells what it holds.
+    """Names a state within its operator and describes its content.
 
     Descriptors are plain data: they are pickled with the program and compared by kind, name, type and settings.
     Functions in them are left out of the comparison, since equal functions cannot be recognised.

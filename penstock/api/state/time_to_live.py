@@ -79,14 +79,14 @@ class CleanupStrategies(Settings):
         return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
     def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-        """Return the strategy chosen, or the default if cleaning in the background is on, or None."""
+        """Return the chosen strategy, or the default if cleaning in the background is on, or None."""
         chosen = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
         if isinstance(chosen, self.IncrementalCleanupStrategy):
             return chosen
         return self.IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
 
     def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
-        """Return the strategy chosen, or the default if cleaning in the background is on, or None."""
+        """Return the chosen strategy, or the default if cleaning in the background is on, or None."""
         chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
         if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
             return chosen

@@ -105,7 +105,7 @@ class TumblingEventTimeWindows(SlidingWindows, _ByEventTime):
 
     @staticmethod
     def of(size: LengthOfTime, offset: LengthOfTime = 0) -> TumblingEventTimeWindows:
-        """Windows of `size`, one of which starts at `offset` from the epoch."""
+        """Return windows of `size`, one of which starts at `offset` from the epoch."""
         return TumblingEventTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
@@ -118,7 +118,7 @@ class TumblingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
 
     @staticmethod
     def of(size: LengthOfTime, offset: LengthOfTime = 0) -> TumblingProcessingTimeWindows:
-        """Windows of `size`, one of which starts at `offset` from the epoch."""
+        """Return windows of `size`, one of which starts at `offset` from the epoch."""
         return TumblingProcessingTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
@@ -128,7 +128,7 @@ class SlidingEventTimeWindows(SlidingWindows, _ByEventTime):
 
     @staticmethod
     def of(size: LengthOfTime, slide: LengthOfTime, offset: LengthOfTime = 0) -> SlidingEventTimeWindows:
-        """Windows of `size` that start every `slide`; a record is in about size / slide of them."""
+        """Return windows of `size` that start every `slide`. A record is in about size / slide of them."""
         millis = positive_millis(size, "the window size")
         return SlidingEventTimeWindows(millis, positive_millis(slide, "the window slide"), to_millis(offset))
 
@@ -139,7 +139,7 @@ class SlidingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
 
     @staticmethod
     def of(size: LengthOfTime, slide: LengthOfTime, offset: LengthOfTime = 0) -> SlidingProcessingTimeWindows:
-        """Windows of `size` that start every `slide`; a record is in about size / slide of them."""
+        """Return windows of `size` that start every `slide`. A record is in about size / slide of them."""
         millis = positive_millis(size, "the window size")
         return SlidingProcessingTimeWindows(millis, positive_millis(slide, "the window slide"), to_millis(offset))
 

@@ -19,12 +19,15 @@ class TimestampedValue(NamedTuple):
     timestamp: int | None
 
     def get_value(self) -> Any:
+        """Return the element."""
         return self.value
 
     def get_timestamp(self) -> int | None:
+        """Return the timestamp in epoch milliseconds, or None if the element has none."""
         return self.timestamp
 
     def has_timestamp(self) -> bool:
+        """Return True if the element has a timestamp."""
         return self.timestamp is not None
 
 

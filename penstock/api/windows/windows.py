@@ -234,7 +234,7 @@ class Trigger(ABC, Generic[T, W]):
             """Return state that belongs to this pane alone."""
 
     class OnMergeContext(TriggerContext):
-        """Given to `on_merge`. The current pane is that of the merged window."""
+        """The context of `on_merge`. The current pane is that of the merged window."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

@@ -122,6 +122,7 @@ class BroadcastConnectedStream:
 def add_two_input_operator(
     first: DataStream, second: DataStream, name: str, operator: Operator, type_info: TypeInformation | None
 ) -> DataStream:
+    """Add an operator that reads two streams, and return the stream of its results."""
     environment = first.get_execution_environment()
     if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
         operator.output_type = type_info

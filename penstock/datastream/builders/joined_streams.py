@@ -32,6 +32,7 @@ class JoinedStreams:
         self._streams = (first, second)
 
     def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
+        """Set the key of the first stream."""
         return Where(self._streams, as_key_selector(key_selector), key_type, JoinWindow)
 
 
@@ -60,6 +61,7 @@ class Where:
         self._windowed = windowed
 
     def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo:
+        """Set the key of the second stream. Its type must be that of the first key."""
         if self._key_type is not None and key_type is not None and self._key_type != key_type:
             raise UnsupportedOperation(
                 f"the keys of a join must be of one type, and {self._key_type} is never equal to {key_type}"
@@ -82,6 +84,7 @@ class EqualTo:
         self._windowed = windowed
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> Any:
+        """Set the windows in which elements of both streams are matched."""
         first, second = (
             stream.apply_operator("Tag", MapOperator(Tagged(side)), None) for side, stream in enumerate(self._streams)
         )
@@ -97,6 +100,7 @@ class _MatchWindow:
         self._windowed = windowed
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+        """Set the trigger of evaluations, instead of the assigner's default."""
         self._windowed.trigger(trigger)
         return self
 
@@ -106,6 +110,7 @@ class _MatchWindow:
         return self
 
     def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
+        """Set how long after its end a window is kept for late elements."""
         self._windowed.allowed_lateness(time_ms)
         return self
 

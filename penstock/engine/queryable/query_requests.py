@@ -85,7 +85,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Entry:
-    """One key of an answer. Without a value there is nothing in the state for this key, or it has expired."""
+    """A key of an answer. If `found` is False, the state holds no value for this key, or the value has expired."""
 
     key: Any
     found: bool
