@@ -1,4 +1,4 @@
-"""ChangelogMode: which kinds of changes a stream may bring."""
+"""ChangelogMode: the kinds of changes that a stream may bring."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ class ChangelogMode:
 
     @staticmethod
     def insert_only() -> ChangelogMode:
+        """Return the mode of a stream that only inserts rows."""
         return ChangelogMode(frozenset({RowKind.INSERT}))
 
     @staticmethod
     def upsert() -> ChangelogMode:
-        """Rows that replace the one with their key; nothing says what was there before."""
+        """Return the mode of a stream in which a row replaces the earlier row with its key.
+
+        The stream does not repeat the replaced row.
+        """
         return ChangelogMode(frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE}))
 
     @staticmethod
     def all() -> ChangelogMode:
+        """Return the mode of a stream with all kinds of changes."""
         return ChangelogMode(frozenset(RowKind))

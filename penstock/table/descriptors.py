@@ -20,7 +20,7 @@ _OLD_NAMES = {"SQL_TIMESTAMP": "TIMESTAMP(3)", "SQL_TIME": "TIME(0)", "SQL_DATE"
 
 
 class Descriptor:
-    """What is known of a part of a table, as properties."""
+    """A description of a part of a table, as properties."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -32,7 +32,7 @@ class Descriptor:
 
 @check_arguments
 class Rowtime(Descriptor):
-    """Where event time comes from, and how its watermarks are made.
+    """The origin of event time and of its watermarks.
 
     >>> Rowtime().timestamps_from_source().to_properties()
     {'rowtime.timestamps.type': 'from-source'}

@@ -1,4 +1,4 @@
-"""ExplainDetail: what an explanation shows beside the plan."""
+"""ExplainDetail: the details that an explanation shows beside the plan."""
 
 from enum import Enum
 

@@ -4,7 +4,7 @@ __all__ = ["ResultKind"]
 
 
 class ResultKind:
-    """What a statement came to."""
+    """The kinds of results of a statement: only success, or success with rows to show."""
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1

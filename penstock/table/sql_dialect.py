@@ -1,4 +1,4 @@
-"""SqlDialect: which SQL a program speaks."""
+"""SqlDialect: the SQL dialect of a program."""
 
 from enum import Enum
 

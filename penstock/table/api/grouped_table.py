@@ -1,4 +1,4 @@
-"""Tables between group_by, window or over_window, and the select that ends them."""
+"""Tables between group_by, window or over_window, and the final select."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = ["AggregatedTable", "GroupWindowedTable", "GroupedTable", "OverWindowe
 
 
 def _named_keys(prepared: Prepared, keys: tuple[Any, ...]) -> tuple[list[int], dict[str, str]]:
-    """The columns of the keys, and the names under which expressions that are no columns are known."""
+    """Return the columns of the keys, and the names of keys that are no columns."""
     fresh, known = unnamed("$key"), {}
     places = []
     for key in keys:
@@ -66,7 +66,7 @@ def _named_keys(prepared: Prepared, keys: tuple[Any, ...]) -> tuple[list[int], d
 
 
 def _known(expression: Any, keys: dict[str, str]) -> Any:
-    """The expression with what was a key replaced by its column."""
+    """Replace the parts of an expression that are keys by their columns."""
     return replaced(
         expression,
         lambda one: col(keys[str(one)]) if kind_of(one) != "alias" and str(one) in keys else None,
@@ -75,14 +75,14 @@ def _known(expression: Any, keys: dict[str, str]) -> Any:
 
 @check_arguments
 class GroupedTable:
-    """A table that was grouped; `select`, `aggregate` or `flat_aggregate` follows."""
+    """A grouped table; `select`, `aggregate` or `flat_aggregate` follows."""
 
     def __init__(self, table: Table, keys: tuple[Any, ...]) -> None:
         self._table = table
         self._keys = keys
 
     def select(self, *fields: FieldLike) -> Table:
-        """Keys, aggregates, and expressions of them."""
+        """Return a table with keys, aggregates, and expressions of them."""
         table = self._table
         chosen = table._expressions(fields, "select")
         prepared = Prepared(table._relation)
@@ -93,16 +93,22 @@ class GroupedTable:
         return table._then(selected(relation, rewritten, _names(chosen)))
 
     def aggregate(self, func: RowFunction) -> AggregatedTable:
-        """An aggregate function that gives a ROW, or an aggregate with a name; `select` of its columns follows."""
+        """Apply an aggregate function that returns a ROW, or an aggregate with a name.
+
+        `select` of its columns follows.
+        """
         return AggregatedTable(self._table, self._keys, func, None)
 
     def flat_aggregate(self, func: RowFunction) -> AggregatedTable:
-        """A table aggregate function: any number of rows for each group."""
+        """Apply a table aggregate function, which returns any number of rows for each group. `select` follows."""
         return AggregatedTable(self._table, self._keys, func, None)
 
 
 def _names(fields: list[Any]) -> list[str]:
-    """Aggregates and properties of windows are numbered as they come, other expressions by their place."""
+    """Return the names of fields.
+
+    Aggregates and properties of windows are numbered in their order, others by position.
+    """
     found: dict[str, int] = {}
 
     def note(part: Any) -> Any:
@@ -122,7 +128,7 @@ def _names(fields: list[Any]) -> list[str]:
 
 @dataclass
 class AggregatedTable:
-    """An aggregate that waits to be told which columns are wanted."""
+    """An aggregated table; `select` follows."""
 
     _table: Table
     _keys: tuple[Any, ...]
@@ -131,7 +137,7 @@ class AggregatedTable:
 
     @check_arguments
     def select(self, *fields: FieldLike) -> Table:
-        """Keys, window properties, and columns of what the function gives."""
+        """Return a table with keys, properties of the window, and columns of the function's result."""
         chosen = self._table._expressions(fields, "select")
         call = self._func if isinstance(self._func, Expression) else self._of_row()
         wrapper = user_function(without_alias(call))
@@ -191,7 +197,7 @@ class AggregatedTable:
 
 
 def _other_names(names: list[str], taken: list[str]) -> list[str]:
-    """Names of fields; one that a key has already gets numbers at its end, as in Flink."""
+    """Return names of fields, each with a number at its end if a key has the same name, as in Flink."""
     found = []
     for name in names:
         number = 0
@@ -208,7 +214,7 @@ def _index(value: int) -> Literal:
 
 
 def _property(expression: Any) -> Any:
-    """A property of the window, as the column under which it comes."""
+    """Return the column of a window's property; None if the expression is no such property."""
     name = PROPERTIES.get(function_of(expression) or "")
     return col(f"${name}") if name is not None and len(arguments(expression)) == 1 else None
 
@@ -226,6 +232,7 @@ class GroupWindowedTable:
         self._window = window
 
     def group_by(self, *fields: FieldLike) -> WindowGroupedTable:
+        """Group the rows by fields and by the window. The name of the window is one of the fields."""
         chosen = self._table._expressions(fields, "group_by")
         name = self._window.name if isinstance(self._window.name, str) else column_name(self._window.name)
         keys = tuple(one for one in chosen if column_name(one) != name)
@@ -242,7 +249,7 @@ class _WindowParts:
     table: Table
 
     def relation(self, prepared: Prepared, keys: list[int], aggregates: Aggregates) -> GroupWindow:
-        """Keys, aggregates, and all properties, under names that begin with $."""
+        """Return keys, aggregates, and all properties, under names that begin with $."""
         columns = self.table._relation.columns
         time = column_index(self.spec.time, columns, "the time of a window")
         attribute = columns[time]
@@ -283,7 +290,7 @@ def _property_column(name: str) -> Column:
 
 
 def _extent(size: Any) -> tuple[int, bool]:
-    """Milliseconds, or a number of rows and True."""
+    """Return milliseconds and False, or a number of rows and True."""
     if size is None:
         return 0, False
     node = getattr(size, "node", None)
@@ -299,7 +306,7 @@ def _extent(size: Any) -> tuple[int, bool]:
 
 @check_arguments
 class WindowGroupedTable:
-    """A table that was grouped by a window; `select` or `aggregate` follows."""
+    """A table that is grouped by a window; `select`, `aggregate` or `flat_aggregate` follows."""
 
     def __init__(self, table: Table, window: WindowSpec, keys: tuple[Any, ...]) -> None:
         self._table = table
@@ -307,7 +314,7 @@ class WindowGroupedTable:
         self._keys = keys
 
     def select(self, *fields: FieldLike) -> Table:
-        """Keys, aggregates, and start, end, rowtime or proctime of the window."""
+        """Return a table with keys, aggregates, and start, end, rowtime or proctime of the window."""
         chosen = self._table._expressions(fields, "select")
         prepared = Prepared(self._table._relation)
         places, known = _named_keys(prepared, self._keys)
@@ -317,9 +324,17 @@ class WindowGroupedTable:
         return self._table._then(selected(relation, rewritten, _names(chosen)))
 
     def aggregate(self, func: RowFunction) -> AggregatedTable:
+        """Apply an aggregate function that returns a ROW, or an aggregate with a name.
+
+        `select` of its columns follows.
+        """
         return AggregatedTable(self._table, self._keys, func, self._parts)
 
     def flat_aggregate(self, func: RowFunction) -> AggregatedTable:
+        """Apply a table aggregate function, which returns any number of rows for each group and window.
+
+        `select` of its columns follows.
+        """
         return AggregatedTable(self._table, self._keys, func, self._parts)
 
 
@@ -335,7 +350,7 @@ class OverWindowedTable:
         self._windows = windows
 
     def select(self, *fields: FieldLike) -> Table:
-        """Columns, and aggregates such as `col("n").sum.over(col("w"))`."""
+        """Return a table with columns, and with aggregates such as `col("n").sum.over(col("w"))`."""
         chosen = self._table._expressions(fields, "select")
         relation = self._table._relation
         prepared = Prepared(relation, building.identity(relation), relation.names())
@@ -379,7 +394,7 @@ def _frame(window: OverWindow) -> Frame:
 
 
 def _bound(bound: Any, default: str) -> tuple[int | None, bool]:
-    """How far, None without a limit; and whether it counts rows."""
+    """Return the distance of a bound, None if it is unlimited; and True if it counts rows."""
     word = default if bound is None else function_of(bound) or ""
     if word.startswith(("UNBOUNDED", "CURRENT")):
         return None if word.startswith("UNBOUNDED") else 0, word.endswith("ROW")

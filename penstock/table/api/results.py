@@ -1,4 +1,4 @@
-"""TableResult: what a statement came to. The rows of a query can be iterated, printed, or had as a DataFrame."""
+"""TableResult: the result of a statement. Its rows can be iterated, printed, or converted to a DataFrame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Rows(Protocol):
 
 
 class _Held:
-    """Rows that are known already."""
+    """Rows that are already known."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = iter(rows)
@@ -58,6 +58,7 @@ class CloseableIterator:
         return row
 
     def next(self) -> Row:
+        """Return the next row. Raise StopIteration after the last one."""
         return next(self)
 
     def __enter__(self) -> CloseableIterator:
@@ -67,11 +68,12 @@ class CloseableIterator:
         self.close()
 
     def close(self) -> None:
+        """End a query that still runs."""
         self._source.close()
 
 
 def without_names(value: Any) -> Any:
-    """A row of a result, and the rows in it, by position alone."""
+    """Return a row of a result, and the rows in it, without the names of fields."""
     if isinstance(value, Row):
         return Row.of_kind(value.get_row_kind(), *map(without_names, value))
     if isinstance(value, list):
@@ -83,7 +85,7 @@ def without_names(value: Any) -> Any:
 
 @check_arguments
 class TableResult:
-    """What a statement came to."""
+    """The result of a statement."""
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class TableResult:
     # --- as the environment makes them ---
     @staticmethod
     def ok() -> TableResult:
-        """A statement that has nothing to show."""
+        """Return the result of a statement that has no rows to show."""
         return TableResult.of(["result"], [DataTypes.STRING()], [("OK",)], ResultKind.SUCCESS)
 
     @staticmethod
@@ -123,30 +125,37 @@ class TableResult:
         rows: Iterable[Sequence[Any]],
         kind: int = ResultKind.SUCCESS_WITH_CONTENT,
     ) -> TableResult:
-        """Rows that are known."""
+        """Return a result with known rows."""
         made = Row(*names)
         return TableResult(ResolvedSchema.physical(names, types), _Held([made(*row) for row in rows]), kind)
 
     def is_insert(self) -> bool:
-        """Whether it is the result of INSERT statements, whose rows only say how many rows were written."""
+        """Return True for the result of INSERT statements, whose rows are the numbers of written rows."""
         return self._inserts
 
     # --- PyFlink's ---
     def get_job_client(self) -> JobClient | None:
-        """The job that computes it; None for statements without one."""
+        """Return the job that computes the result; None for statements without a job."""
         return self._job
 
     def get_result_kind(self) -> int:
+        """Return a constant of ResultKind."""
         return self._kind
 
     def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns of the result."""
         return self._schema
 
     def get_table_schema(self) -> TableSchema:
+        """Return the columns of the result in the older form."""
         return TableSchema(self._schema.get_column_names(), self._schema.types())
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the job has ended; for a query, until its first row is there or it has none."""
+        """Wait until the job has ended. For a query, wait until its first row comes or it ends without rows.
+
+        Args:
+            timeout_ms: The longest time to wait, in milliseconds; None for no limit.
+        """
         if self._wait is not None:
             self._wait(timeout_ms)
         elif self._job is not None:
@@ -154,14 +163,14 @@ class TableResult:
             self._job.get_job_execution_result().result(seconds)
 
     def collect(self) -> CloseableIterator:
-        """The rows, once. Those of a stream have the kind of their change."""
+        """Return the rows. They can be read only once. Rows of a stream have the kind of their change."""
         if self._read:
             raise TableException("the rows of a result can be read only once; execute the query again")
         self._read = True
         return CloseableIterator(self._rows)
 
     def print(self) -> None:
-        """Show the rows in a frame; those of a stream as they come."""
+        """Print the rows in a frame. Rows of a stream are printed as they come."""
         names, types = self._schema.get_column_names(), self._schema.types()
         with self.collect() as rows:
             if self._kind == ResultKind.SUCCESS:
@@ -173,7 +182,7 @@ class TableResult:
 
     # --- beyond ---
     def to_pandas(self) -> pandas.DataFrame:
-        """What is left when all changes are done, as a pandas DataFrame."""
+        """Apply all changes, and return the remaining rows as a pandas DataFrame."""
         from penstock.table.api.dataframes import to_pandas
 
         with self.collect() as rows:
@@ -181,7 +190,7 @@ class TableResult:
 
 
 def remaining(rows: Iterable[Row]) -> list[Row]:
-    """The rows that are left when +I and +U add a row, and -U and -D take the last equal one away."""
+    """Return the rows that remain after all changes: +I and +U add a row, -U and -D remove the last equal one."""
     places: dict[str, list[int]] = {}
     left: list[Row | None] = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What the expressions of a select mean: names, columns by pattern, aggregates, and properties of windows."""
+"""The meaning of the expressions in a select: names, columns by pattern, aggregates, and properties of windows."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _position(end: Any, names: list[str]) -> int:
 
 
 def position(name: str, names: Sequence[str]) -> int:
-    """Where a column is; a clear error if it is not there."""
+    """Return the position of a column. If there is no such column, the error names those that exist."""
     if name in names:
         return list(names).index(name)
     close = get_close_matches(name, names, 1)

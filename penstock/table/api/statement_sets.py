@@ -21,65 +21,71 @@ __all__ = ["StatementSet", "TablePipeline"]
 
 @check_arguments
 class TablePipeline:
-    """A table with the place where it will be written."""
+    """A table and the table into which it is written."""
 
     def __init__(self, insert: Insert, t_env: TableEnvironment) -> None:
         self._insert = insert
         self._t_env = t_env
 
     def execute(self) -> TableResult:
+        """Start the job that writes the rows."""
         return self._t_env._run_inserts([self._insert])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plan as text."""
         return self._t_env._explained([self._insert], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plan."""
         print(self.explain(*extra_details))
 
     def get_sink_identifier(self) -> ObjectIdentifier | None:
-        """The table that is written; None if it has no name."""
+        """Return the name of the written table; None if it has no name."""
         path = self._t_env._catalogs.qualified(self._insert.path)
         return None if path[2].startswith("*anonymous") else ObjectIdentifier(*path)
 
 
 @check_arguments
 class StatementSet:
-    """Several inserts that are optimised together and run as one job: what they share is computed once."""
+    """Several inserts that are optimised together and run as one job. Their common parts are computed once."""
 
     def __init__(self, t_env: TableEnvironment) -> None:
         self._t_env = t_env
         self._inserts: list[Insert] = []
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
-        """Add an INSERT statement."""
+        """Add an INSERT statement, and return this set."""
         self._inserts.append(self._t_env._insert_of(stmt))
         return self
 
     def add_insert(
         self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
     ) -> StatementSet:
-        """Add a table that goes into another."""
+        """Add a table and its target, and return this set."""
         self._inserts.append(self._t_env._inserted(table._relation, target_path_or_descriptor, overwrite))
         return self
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
+        """Add a pipeline, and return this set."""
         self._inserts.append(table_pipeline._insert)
         return self
 
     def execute(self) -> TableResult:
-        """Run all of them, and forget them."""
+        """Start all inserts as one job, and remove them from this set."""
         if not self._inserts:
             raise TableException("there is nothing to execute; add an insert first")
         inserts, self._inserts = self._inserts, []
         return self._t_env._run_inserts(inserts)
 
     def attach_as_datastream(self) -> None:
-        """Add them to the program of the stream environment; its `execute` runs them with the rest."""
+        """Move the inserts to the program of the stream environment. Its `execute` runs them with the rest."""
         inserts, self._inserts = self._inserts, []
         self._t_env._attach(inserts)
 
     def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plan of all inserts as text."""
         return self._t_env._explained(self._inserts, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plan of all inserts."""
         print(self.explain(*extra_details))

@@ -1,4 +1,4 @@
-"""Table: a query that is built step by step. Nothing runs until it is executed."""
+"""Table: a query that is built step by step. Nothing runs before it is executed."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ __all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "
 
 @check_arguments
 class Table:
-    """A relation of an environment. Every method gives a new one."""
+    """A table of an environment: a query. Every method returns a new table."""
 
     def __init__(self, relation: Relation, t_env: TableEnvironment, declared: Schema | None = None) -> None:
-        """`declared` is the schema of what is a table by itself, and no query."""
+        """Take the schema in `declared` if the table is no query, but declared."""
         self._relation = relation
         self._t_env = t_env
         self._declared = declared
         self._view: str | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """A column, as an expression: `table.price * 2`."""
+        """Return a column as an expression: `table.price * 2`."""
         if name.startswith("_") or name not in self._relation.names():
             raise AttributeError(f"a Table has no {name!r}; its columns are: {', '.join(self._relation.names())}")
         return col(name)
 
     def __str__(self) -> str:
-        """A name by which SQL knows it from now on, as in f"SELECT * FROM {table}"."""
+        """Return a name that SQL knows from now on, as in f"SELECT * FROM {table}"."""
         if self._view is None:
             self._view = self._t_env._unnamed_view(self)
         return self._view
@@ -82,7 +82,7 @@ class Table:
     def create_temporal_table_function(
         self, time_attribute: FieldLike, primary_key: FieldLike
     ) -> TemporalTableFunction:
-        """A function of a time that gives the row of each key that was valid then, for LATERAL TABLE in SQL.
+        """Return a function of a time. It returns the row of each key that was valid then, for LATERAL TABLE in SQL.
 
         Register it with `create_temporary_system_function`. `time_attribute` and `primary_key` name one column each.
         """
@@ -90,21 +90,21 @@ class Table:
 
     # --- rows and columns ---
     def select(self, *fields: FieldLike) -> Table:
-        """Columns and expressions; with aggregates among them, one row of all."""
+        """Return columns and expressions. With aggregates among them, return one row over all rows."""
         chosen = expanded(self._expressions(fields, "select"), self._relation.columns)
         if any(contains(one, is_aggregate) for one in chosen):
             return GroupedTable(self, ()).select(*chosen)
         return self._then(decorrelated(functions, selected(self._relation, chosen)))
 
     def alias(self, field: str, *fields: str) -> Table:
-        """Other names for the first columns."""
+        """Rename the first columns."""
         given, names = (field, *fields), self._relation.names()
         if len(given) > len(names):
             raise ValidationException(f"{len(given)} names do not fit {len(names)} columns: {', '.join(names)}")
         return self._then(building.renamed(self._relation, [*given, *names[len(given) :]]))
 
     def filter(self, predicate: FieldLike) -> Table:
-        """The rows for which a condition is true."""
+        """Keep the rows for which a condition is true."""
         kept = building.where(self._relation, self._condition(predicate, self._relation.columns))
         return self._then(decorrelated(functions, kept))
 
@@ -117,20 +117,20 @@ class Table:
         return condition
 
     def add_columns(self, *fields: FieldLike) -> Table:
-        """Further columns, behind the ones there are."""
+        """Add columns at the end."""
         return self._then(
             selected(self._relation, [*map(col, self._relation.names()), *self._expressions(fields, "this method")])
         )
 
     def add_or_replace_columns(self, *fields: FieldLike) -> Table:
-        """Further columns; one with the name of another takes its place."""
+        """Add columns. A new column replaces a column of the same name."""
         fresh, new = unnamed("_c"), self._expressions(fields, "this method")
         by_name = {name_of(one, fresh): one for one in new}
         kept = [by_name.pop(name, col(name)) for name in self._relation.names()]
         return self._then(selected(self._relation, [*kept, *by_name.values()]))
 
     def rename_columns(self, *fields: FieldLike) -> Table:
-        """`rename_columns(col("a").alias("b"))`."""
+        """Rename columns: `rename_columns(col("a").alias("b"))`."""
         names = self._relation.names()
         for one in self._expressions(fields, "this method"):
             old = column_name(without_alias(one))
@@ -140,13 +140,14 @@ class Table:
         return self._then(building.renamed(self._relation, names))
 
     def drop_columns(self, *fields: FieldLike) -> Table:
+        """Remove columns."""
         names = self._relation.names()
         chosen = expanded(self._expressions(fields, "this method"), self._relation.columns)
         gone = {names[position(column_name(one) or str(one), names)] for one in chosen}
         return self._then(selected(self._relation, [col(name) for name in names if name not in gone]))
 
     def map(self, func: RowFunction) -> Table:
-        """One row for each row, made by a scalar function that gives a ROW."""
+        """Make one row of each row, with a scalar function that returns a ROW."""
         call = self._row_call(func)
         rex = bind(without_alias(call), self._relation.columns)
         names = call.node[2] if kind_of(call) == "alias" else None
@@ -159,12 +160,12 @@ class Table:
         return building.project(self._relation, parts, list(names or rex.type.field_names()))
 
     def _row_call(self, func: Any) -> Any:
-        """A function that was given as it is gets the whole row."""
+        """Return a call of a function. A function without arguments takes the whole row."""
         wrapper = None if isinstance(func, Expression) else wrapper_of(func)
         return self._expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
 
     def flat_map(self, func: RowFunction) -> Table:
-        """Any number of rows for each row, made by a table function."""
+        """Make any number of rows of each row, with a table function."""
         call = self._row_call(func)
         wide = len(self._relation.columns)
         joined = self._correlated(call, outer=False, predicate=None)._relation
@@ -173,36 +174,44 @@ class Table:
 
     # --- groups ---
     def group_by(self, *fields: FieldLike) -> GroupedTable:
+        """Group the rows by fields; `select`, `aggregate` or `flat_aggregate` follows."""
         return GroupedTable(self, tuple(self._expressions(fields, "this method")))
 
     def distinct(self) -> Table:
+        """Keep one of all equal rows."""
         return self._then(building.aggregate(self._relation, range(len(self._relation.columns)), ()))
 
     def aggregate(self, func: RowFunction) -> Any:
-        """An aggregate function over all rows; `select` follows."""
+        """Apply an aggregate function to all rows; `select` follows."""
         return GroupedTable(self, ()).aggregate(func)
 
     def flat_aggregate(self, func: RowFunction) -> Any:
-        """A table aggregate function over all rows; `select` follows."""
+        """Apply a table aggregate function to all rows; `select` follows."""
         return GroupedTable(self, ()).flat_aggregate(func)
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Set a group window; `group_by` with the window's name follows."""
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Set windows of rows around each row; `select` follows."""
         return OverWindowedTable(self, over_windows)
 
     # --- joins ---
     def join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
+        """Join with another table. Without a condition, each row is joined with every row."""
         return self._joined(right, "INNER", join_predicate)
 
     def left_outer_join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
+        """Join with another table. A row of this table without a partner has NULLs for the other's columns."""
         return self._joined(right, "LEFT", join_predicate)
 
     def right_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
+        """Join with another table. A row of the other table without a partner has NULLs for this table's columns."""
         return self._joined(right, "RIGHT", join_predicate)
 
     def full_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
+        """Join with another table. A row of either table without a partner has NULLs for the other's columns."""
         return self._joined(right, "FULL", join_predicate)
 
     def _joined(self, right: Table, kind: str, predicate: Any) -> Table:
@@ -221,7 +230,7 @@ class Table:
         table_function_call: TableFunctionCall,
         join_predicate: FieldLike | None = None,
     ) -> Table:
-        """Every row with each row that a table function makes of it."""
+        """Join each row with the rows that a table function returns for it."""
         return self._correlated(self._row_call(table_function_call), False, join_predicate)
 
     def left_outer_join_lateral(
@@ -229,7 +238,7 @@ class Table:
         table_function_call: TableFunctionCall,
         join_predicate: FieldLike | None = None,
     ) -> Table:
-        """The same; a row of which the function makes nothing comes with NULLs."""
+        """Join each row with the rows that a table function returns for it. A row without any has NULLs instead."""
         return self._correlated(self._row_call(table_function_call), True, join_predicate)
 
     def _correlated(self, call: Any, outer: bool, predicate: Any) -> Table:
@@ -252,21 +261,27 @@ class Table:
 
     # --- sets ---
     def union(self, right: Table) -> Table:
+        """Return the rows of both tables without duplicates. Only in batch mode."""
         return self._set(right, "UNION", False)
 
     def union_all(self, right: Table) -> Table:
+        """Return the rows of both tables."""
         return self._set(right, "UNION", True)
 
     def intersect(self, right: Table) -> Table:
+        """Return the rows that are in both tables, without duplicates. Only in batch mode."""
         return self._set(right, "INTERSECT", False)
 
     def intersect_all(self, right: Table) -> Table:
+        """Return the rows that are in both tables, as often as in both. Only in batch mode."""
         return self._set(right, "INTERSECT", True)
 
     def minus(self, right: Table) -> Table:
+        """Return the rows of this table that are not in the other, without duplicates. Only in batch mode."""
         return self._set(right, "EXCEPT", False)
 
     def minus_all(self, right: Table) -> Table:
+        """Return the rows of this table, without one for each equal row of the other. Only in batch mode."""
         return self._set(right, "EXCEPT", True)
 
     def _set(self, right: Table, kind: str, all: bool) -> Table:
@@ -286,7 +301,7 @@ class Table:
 
     # --- order ---
     def order_by(self, *fields: FieldLike) -> Table:
-        """Rows in order; on a stream the first field must be its time, ascending. NULL is the greatest value here."""
+        """Sort the rows. On a stream, the first field must be its time, ascending. NULL is the greatest value here."""
         relation, keys = self._relation, []
         exprs, names = building.identity(relation), relation.names()
         for one in self._expressions(fields, "this method"):
@@ -305,14 +320,15 @@ class Table:
         return self._then(building.project(sorted_rows, building.identity(sorted_rows)[:wide], names[:wide]))
 
     def offset(self, offset: int) -> Table:
-        """Leave out the first rows."""
+        """Skip the first rows."""
         return self._limited(offset, None)
 
     def fetch(self, fetch: int) -> Table:
-        """The first rows alone."""
+        """Keep only the first rows."""
         return self._limited(None, fetch)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
+        """Keep `fetch` rows after the first `offset` rows."""
         return self._limited(offset, fetch)
 
     def _limited(self, offset: int | None, fetch: int | None) -> Table:
@@ -327,49 +343,53 @@ class Table:
 
     # --- what it is ---
     def get_schema(self) -> TableSchema:
+        """Return the columns in the older form."""
         return TableSchema.of(self.get_resolved_schema())
 
     def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns with their types, and the declared watermark and key."""
         return ResolvedSchema.of_table(self._relation.columns, self._declared)
 
     def print_schema(self) -> None:
+        """Print the columns."""
         print(self.get_resolved_schema())
 
     def explain(self, *extra_details: ExplainDetail) -> str:
-        """How it would be run: the query, the plan, and the operators."""
+        """Return a text with the query, the plan, and the operators that would run."""
         return self._t_env._explained([self._relation], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the query, the plan, and the operators that would run."""
         print(self.explain(*extra_details))
 
     # --- running ---
     def execute(self) -> TableResult:
-        """Run it; the result has its rows."""
+        """Run the query, and return a result with its rows."""
         return self._t_env._executed(self._relation)
 
     def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
-        """Write it into a table."""
+        """Write the rows into a table."""
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
     def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
-        """Prepare to write it into a table."""
+        """Return a pipeline that writes the rows into a table when it is executed."""
         from penstock.table.api.statement_sets import TablePipeline
 
         return TablePipeline(self._t_env._inserted(self._relation, table_path_or_descriptor, overwrite), self._t_env)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Run it, and what is left at its end as a DataFrame."""
+        """Run the query, and return the final rows as a pandas DataFrame."""
         return self.execute().to_pandas()
 
     def to_spark(self) -> Any:
-        """Run it, and what is left at its end as a DataFrame of the active Spark session."""
+        """Run the query, and return the final rows as a DataFrame of the active Spark session."""
         return self._t_env._to_spark(self)
 
     def _then(self, relation: Relation) -> Table:
         return Table(relation, self._t_env)
 
     def _expression(self, value: Any, method: str) -> Any:
-        """An expression over the columns, with the functions that were registered and with SQL in it."""
+        """Return an expression over the columns, with registered functions and SQL resolved."""
         return self._t_env._resolved(as_expression(value, method), self._relation.columns)
 
     def _expressions(self, fields: Sequence[Any], method: str) -> list[Any]:
@@ -397,7 +417,7 @@ def _united(kind: str, one: Column, two: Column) -> DataType:
 
 
 def _cast_to(relation: Relation, columns: Columns) -> Relation:
-    """The relation with the types of other columns."""
+    """Cast a relation to the types of other columns."""
     if [column.type.nullable() for column in columns] == [kind.nullable() for kind in relation.types()]:
         return relation
     exprs: list[Rex] = [
@@ -410,7 +430,7 @@ def _cast_to(relation: Relation, columns: Columns) -> Relation:
 
 
 def _unnested(rex: Rex) -> RowType:
-    """The columns that UNNEST makes."""
+    """Return the columns that UNNEST makes."""
     if not isinstance(rex, Call) or not rex.args:
         raise TableException(f"{rex} has no rows")
     match rex.args[0].type:

@@ -26,7 +26,10 @@ class TemporalTableFunction:
 
 
 def temporal_table_function(table: Table, time_attribute: Any, primary_key: Any) -> TemporalTableFunction:
-    """The versions of a table. One that has not declared the key gives the last row of it by time."""
+    """Return the function for the versions of a table.
+
+    Without a declared key, the version of a key is its last row by time.
+    """
     time, key = _column(table, time_attribute, "time attribute"), _column(table, primary_key, "primary key")
     relation = table._relation
     kind = relation.columns[time].time
@@ -47,7 +50,7 @@ def temporal_table_function(table: Table, time_attribute: Any, primary_key: Any)
 
 
 def _column(table: Table, given: Any, part: str) -> int:
-    """The place of a column that is given by its name or as an expression."""
+    """Return the position of a column, which is given by its name or as an expression."""
     name = given.node[1] if isinstance(given, Expression) and given.node[0] == "column" else given
     names = table._relation.names()
     if name not in names:

@@ -1,4 +1,4 @@
-"""Which types Python values have when nothing is declared."""
+"""The SQL types of Python values for which no type is declared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.table.types import data_types as t
 
 
 class NoElements(ValidationException, ValueError):
-    """There is nothing of which types could be found out."""
+    """The error for an empty list of elements, from which no types can be inferred."""
 
 
 class NoTypeFound(ValidationException, TypeError):

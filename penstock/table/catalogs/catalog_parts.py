@@ -19,6 +19,7 @@ class CatalogPartitionSpec:
     partition_spec: Mapping[str, str]
 
     def get_partition_spec(self) -> dict[str, str]:
+        """Return the values by the names of columns."""
         return dict(self.partition_spec)
 
     def __hash__(self) -> int:
@@ -35,15 +36,19 @@ class Described:
     comment: str | None
 
     def get_properties(self) -> dict[str, str]:
+        """Return the properties."""
         return dict(self.properties)
 
     def get_comment(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
     def get_description(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
     def get_detailed_description(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
 
@@ -57,9 +62,11 @@ class CatalogPartition(Described):
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogPartition:
+        """Return a partition."""
         return CatalogPartition(dict(properties), comment)
 
     def copy(self) -> CatalogPartition:
+        """Return a copy with its own properties."""
         return replace(self, properties=dict(self.properties))
 
 
@@ -80,13 +87,17 @@ class CatalogModel:
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> CatalogModel:
+        """Return a model."""
         return CatalogModel(input_schema, output_schema, dict(options or {}), comment)
 
     def get_options(self) -> dict[str, str]:
+        """Return the options."""
         return dict(self.options)
 
     def get_comment(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
     def copy(self) -> CatalogModel:
+        """Return a copy with its own options."""
         return replace(self, options=dict(self.options))

@@ -34,9 +34,11 @@ class ModuleEntry:
     _used: bool
 
     def name(self) -> str:
+        """Return the name of the module."""
         return self._name
 
     def used(self) -> bool:
+        """Return True if functions are searched in the module."""
         return self._used
 
 

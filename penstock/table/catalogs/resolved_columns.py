@@ -48,6 +48,7 @@ class Column:
         return MetadataColumn(name, data_type, key=metadata_key, virtual=is_virtual)
 
     def with_comment(self, comment: str | None) -> Self:
+        """Return the same column with another comment."""
         return replace(self, comment=comment)
 
     def copy(self, new_type: DataType) -> Self:
@@ -55,6 +56,7 @@ class Column:
         return replace(self, data_type=new_type)
 
     def rename(self, new_name: str) -> Self:
+        """Return the same column with another name."""
         return replace(self, name=new_name)
 
     def is_physical(self) -> bool:
@@ -66,12 +68,15 @@ class Column:
         return False
 
     def get_name(self) -> str:
+        """Return the name."""
         return self.name
 
     def get_data_type(self) -> DataType:
+        """Return the type."""
         return self.data_type
 
     def get_comment(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
     def explain_extras(self) -> str | None:
@@ -79,6 +84,7 @@ class Column:
         return None
 
     def as_summary_string(self) -> str:
+        """Return the column as text: its name, its type, and its expression or metadata."""
         return f"`{self.name}` {self.summary()}"
 
     def summary(self) -> str:
@@ -110,6 +116,7 @@ class ComputedColumn(Column):
     expression: Any = None
 
     def get_expression(self) -> Any:
+        """Return the expression."""
         return self.expression
 
     def explain_extras(self) -> str | None:
@@ -125,12 +132,14 @@ class MetadataColumn(Column):
     virtual: bool = False
 
     def is_virtual(self) -> bool:
+        """Return True if the column is only read."""
         return self.virtual
 
     def is_persisted(self) -> bool:
         return not self.virtual
 
     def get_metadata_key(self) -> str | None:
+        """Return the key in the connector; None if it is the column's name."""
         return self.key
 
     def explain_extras(self) -> str | None:
@@ -149,15 +158,19 @@ class WatermarkSpec:
 
     @staticmethod
     def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
+        """Return the watermark of a column."""
         return WatermarkSpec(rowtime_attribute, watermark_expression)
 
     def get_rowtime_attribute(self) -> str:
+        """Return the name of the event-time column."""
         return self.rowtime_attribute
 
     def get_watermark_expression(self) -> Any:
+        """Return the expression of the watermark."""
         return self.watermark_expression
 
     def as_summary_string(self) -> str:
+        """Return the watermark as text."""
         return f"WATERMARK FOR `{self.rowtime_attribute}`: {self.summary()}"
 
     def summary(self) -> str:
@@ -182,6 +195,7 @@ class Constraint:
     name: str
 
     def get_name(self) -> str:
+        """Return the name."""
         return self.name
 
     def is_enforced(self) -> bool:
@@ -189,6 +203,7 @@ class Constraint:
         return False
 
     def get_type(self) -> Constraint.ConstraintType:
+        """Return the kind of constraint, which is always a primary key."""
         return Constraint.ConstraintType.PRIMARY_KEY
 
     def as_summary_string(self) -> str:
@@ -205,12 +220,15 @@ class UniqueConstraint(Constraint):
 
     @staticmethod
     def primary_key(name: str, columns: list[str]) -> UniqueConstraint:
+        """Return a primary key."""
         return UniqueConstraint(name, tuple(columns))
 
     def get_columns(self) -> list[str]:
+        """Return the names of the columns."""
         return list(self.columns)
 
     def get_type_string(self) -> str:
+        """Return the kind of constraint in SQL."""
         return "PRIMARY KEY"
 
     def as_summary_string(self) -> str:

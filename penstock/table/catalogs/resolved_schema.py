@@ -44,10 +44,12 @@ class ResolvedSchema:
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
+        """Return a schema of columns."""
         return ResolvedSchema(columns)
 
     @staticmethod
     def physical(column_names: Sequence[str], column_data_types: Sequence[DataType]) -> ResolvedSchema:
+        """Return a schema of stored columns, from their names and types."""
         return ResolvedSchema([PhysicalColumn(*both) for both in zip(column_names, column_data_types, strict=True)])
 
     @staticmethod
@@ -63,12 +65,15 @@ class ResolvedSchema:
         return ResolvedSchema(named, (), declared)
 
     def get_column_count(self) -> int:
+        """Return the number of columns."""
         return len(self._columns)
 
     def get_columns(self) -> list[Column]:
+        """Return the columns."""
         return list(self._columns)
 
     def get_column_names(self) -> list[str]:
+        """Return the names of the columns."""
         return [column.name for column in self._columns]
 
     def types(self) -> list[DataType]:
@@ -80,6 +85,7 @@ class ResolvedSchema:
         return [_as_told(column.data_type) for column in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> Column | None:
+        """Return a column by its name or position, which counts from 0; None if there is no such column."""
         if isinstance(column_index_or_name, int):
             return self._columns[column_index_or_name] if 0 <= column_index_or_name < len(self._columns) else None
         return next((column for column in self._columns if column.name == column_index_or_name), None)
@@ -90,14 +96,17 @@ class ResolvedSchema:
         return [WatermarkSpec(one.column, one.expression, types[one.column]) for one in self._declared.watermarks]
 
     def get_primary_key(self) -> UniqueConstraint | None:
+        """Return the primary key; None if there is none."""
         if not self._primary_key:
             return None
         return UniqueConstraint(self._declared.key_name or f"PK_{'_'.join(self._primary_key)}", self._primary_key)
 
     def get_primary_key_indexes(self) -> list[int]:
+        """Return the positions of the key's columns, from 0."""
         return [self.get_column_names().index(name) for name in self._primary_key]
 
     def to_physical_row_data_type(self) -> RowType:
+        """Return the columns as a ROW type without NULL."""
         fields = [RowField(column.name, column.data_type) for column in self._columns]
         return RowType(fields, nullable=False)
 
@@ -158,18 +167,20 @@ class TableSchema:
 
     @check_arguments
     class Builder:
-        """Collects fields."""
+        """A builder of a TableSchema."""
 
         def __init__(self) -> None:
             self._names: list[str] = []
             self._types: list[DataType] = []
 
         def field(self, name: str, data_type: DataType) -> TableSchema.Builder:
+            """Add a column, and return this builder."""
             self._names.append(name)
             self._types.append(data_type)
             return self
 
         def build(self) -> TableSchema:
+            """Return the schema."""
             return TableSchema(self._names, self._types)
 
     def __init__(self, field_names: Sequence[str] = (), data_types: Sequence[DataType] = ()) -> None:
@@ -187,21 +198,27 @@ class TableSchema:
 
     @classmethod
     def builder(cls) -> TableSchema.Builder:
+        """Return a builder of a schema."""
         return cls.Builder()
 
     def copy(self) -> TableSchema:
+        """Return a copy."""
         return TableSchema.of(self._whole)
 
     def get_field_count(self) -> int:
+        """Return the number of columns."""
         return len(self._names)
 
     def get_field_names(self) -> list[str]:
+        """Return the names of the columns."""
         return list(self._names)
 
     def get_field_name(self, field_index: int) -> str | None:
+        """Return the name of a column by its position, which counts from 0; None if there is no such column."""
         return self._names[field_index] if 0 <= field_index < len(self._names) else None
 
     def get_field_data_types(self) -> list[DataType]:
+        """Return the types of the columns."""
         return list(self._types)
 
     def get_field_data_type(self, field: int | str) -> DataType | None:
@@ -211,6 +228,7 @@ class TableSchema:
         return self._types[field] if 0 <= field < len(self._types) else None
 
     def to_row_data_type(self) -> RowType:
+        """Return the columns as a ROW type without NULL."""
         return RowType(zip(self._names, self._types, strict=True), nullable=False)
 
     def __eq__(self, other: object) -> bool:

@@ -34,6 +34,7 @@ class SchemaColumn:
 
     @property
     def is_physical(self) -> bool:
+        """True if the column is stored."""
         return self.expression is None and self.metadata_key is None
 
     def extras(self) -> str | None:
@@ -70,9 +71,11 @@ class Schema:
 
     @staticmethod
     def new_builder() -> Schema.Builder:
+        """Return a builder of a schema."""
         return Schema.Builder()
 
     def physical(self) -> list[SchemaColumn]:
+        """Return the stored columns."""
         return [column for column in self.columns if column.is_physical]
 
     def __str__(self) -> str:
@@ -85,13 +88,13 @@ class Schema:
 
     @check_arguments
     class Builder:
-        """Collects the parts of a schema."""
+        """A builder of a schema."""
 
         def __init__(self) -> None:
             self._made = Schema()
 
         def column(self, column_name: str, data_type: DataType | str) -> Schema.Builder:
-            """Add a column that is stored. Its type is a DataType or SQL, such as "INT NOT NULL"."""
+            """Add a stored column, and return this builder. Its type is a DataType or SQL, such as "INT NOT NULL"."""
             if not isinstance(data_type, (DataType, str)):
                 raise TypeError(f"the type of column {column_name} is a DataType or its SQL, not {data_type!r}")
             return self._with(SchemaColumn(column_name, data_type))
@@ -112,7 +115,7 @@ class Schema:
             return self._with(SchemaColumn(column_name, data_type, metadata_key=key, virtual=is_virtual))
 
         def watermark(self, column_name: str, watermark_expr: Expression | str) -> Schema.Builder:
-            """Make a column the event time."""
+            """Make a column the event time, with the expression of its watermark."""
             mark = SchemaWatermark(column_name, watermark_expr)
             self._made = replace(self._made, watermarks=(*self._made.watermarks, mark))
             return self
@@ -122,6 +125,7 @@ class Schema:
             return self.primary_key_named("PK_" + "_".join(column_names), *column_names)
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
+            """Set the columns that distinguish rows, and the name of this constraint."""
             if not column_names:
                 raise ValidationException("a primary key has at least one column")
             if self._made.primary_key:
@@ -130,12 +134,13 @@ class Schema:
             return self
 
         def with_comment(self, comment: str) -> Schema.Builder:
-            """Comment on the last column."""
+            """Set the comment of the last column."""
             *others, last = self._made.columns
             self._made = replace(self._made, columns=(*others, replace(last, comment=comment)))
             return self
 
         def from_fields(self, field_names: Sequence[str], field_data_types: Sequence[DataType]) -> Schema.Builder:
+            """Add stored columns, from their names and types."""
             for name, kind in zip(field_names, field_data_types, strict=True):
                 self.column(name, kind)
             return self
@@ -147,6 +152,7 @@ class Schema:
             return self.from_fields(data_type.field_names(), data_type.field_types())
 
         def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
+            """Add all columns and watermarks of another schema, and take over its primary key."""
             made = self._made
             self._made = replace(
                 unresolved_schema,
@@ -156,9 +162,11 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: ResolvedSchema) -> Schema.Builder:
+            """Add the columns of a resolved schema as stored columns."""
             return self.from_fields(resolved_schema.get_column_names(), resolved_schema.types())
 
         def build(self) -> Schema:
+            """Return the schema."""
             return self._made
 
         def _with(self, column: SchemaColumn) -> Schema.Builder:

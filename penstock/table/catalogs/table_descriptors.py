@@ -27,29 +27,34 @@ class FormatDescriptor:
 
     @staticmethod
     def for_format(format: str) -> FormatDescriptor.Builder:
+        """Return a builder for a format, such as `json`."""
         return FormatDescriptor.Builder(FormatDescriptor(format))
 
     def __str__(self) -> str:
         return f"{self.name}[{{{', '.join(f'{key}={value}' for key, value in self.options.items())}}}]"
 
     def get_format(self) -> str:
+        """Return the name of the format."""
         return self.name
 
     def get_options(self) -> dict[str, str]:
+        """Return the options."""
         return dict(self.options)
 
     @check_arguments
     @dataclass
     class Builder:
-        """Collects options."""
+        """A builder of a format."""
 
         _made: FormatDescriptor
 
         def option(self, key: str | ConfigOption[Any], value: str | int | float | bool) -> FormatDescriptor.Builder:
+            """Set an option of the format, and return this builder."""
             self._made = replace(self._made, options={**self._made.options, _name(key): _text(value)})
             return self
 
         def build(self) -> FormatDescriptor:
+            """Return the format."""
             return self._made
 
 
@@ -69,6 +74,7 @@ class TableDescriptor:
 
     @staticmethod
     def for_connector(connector: str) -> TableDescriptor.Builder:
+        """Return a builder for a table of a connector, such as `kafka`."""
         return TableDescriptor.Builder(TableDescriptor(options={"connector": connector}))
 
     def __str__(self) -> str:
@@ -81,28 +87,34 @@ class TableDescriptor:
         return "\n".join([*parts, f"WITH (\n{options}\n)"])
 
     def get_schema(self) -> Schema | None:
+        """Return the schema; None if it is not set."""
         return self.declared
 
     def get_options(self) -> dict[str, str]:
+        """Return the options."""
         return dict(self.options)
 
     def get_partition_keys(self) -> list[str]:
+        """Return the columns by which the table is partitioned."""
         return list(self.partition_keys)
 
     def get_comment(self) -> str | None:
+        """Return the comment."""
         return self.comment
 
     @check_arguments
     @dataclass
     class Builder:
-        """Collects the parts of a table."""
+        """A builder of a table."""
 
         _made: TableDescriptor
 
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
+            """Set the schema, and return this builder."""
             return self._with(declared=schema)
 
         def option(self, key: str | ConfigOption[Any], value: str | int | float | bool) -> TableDescriptor.Builder:
+            """Set an option of the connector, and return this builder."""
             return self._with(options={**self._made.options, _name(key): _text(value)})
 
         def format(
@@ -121,12 +133,15 @@ class TableDescriptor:
             return self._with(options={**self._made.options, option: descriptor.name, **options})
 
         def partitioned_by(self, *partition_keys: str) -> TableDescriptor.Builder:
+            """Set the columns by which the table is partitioned, and return this builder."""
             return self._with(partition_keys=partition_keys)
 
         def comment(self, comment: str) -> TableDescriptor.Builder:
+            """Set the comment, and return this builder."""
             return self._with(comment=comment)
 
         def build(self) -> TableDescriptor:
+            """Return the table."""
             return self._made
 
         def _with(self, **changes: Any) -> TableDescriptor.Builder:

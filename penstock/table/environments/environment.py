@@ -203,16 +203,20 @@ class TableEnvironment:
         return self._catalogs.table_names()
 
     def list_views(self) -> list[str]:
+        """Return the names of views of the current database."""
         return self._catalogs.table_names(views=True)
 
     def list_temporary_tables(self) -> list[str]:
+        """Return the names of temporary tables and views."""
         return sorted([*self._catalogs.temporary_names(views=False), *self._catalogs.temporary_names(views=True)])
 
     def list_temporary_views(self) -> list[str]:
+        """Return the names of temporary views."""
         return self._catalogs.temporary_names(views=True)
 
     # --- catalogs and databases ---
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        """Add a catalog under a name."""
         self._catalogs.register(catalog_name, catalog)
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
@@ -221,24 +225,31 @@ class TableEnvironment:
         self._catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
+        """Return a catalog by its name; None if there is no such catalog."""
         return self._catalogs.get(catalog_name)
 
     def use_catalog(self, catalog_name: str) -> None:
+        """Make a catalog the current one."""
         self._catalogs.use(catalog_name)
 
     def use_database(self, database_name: str) -> None:
+        """Make a database of the current catalog the current one."""
         self._catalogs.use_database((database_name,))
 
     def get_current_catalog(self) -> str:
+        """Return the name of the current catalog."""
         return self._catalogs.current
 
     def get_current_database(self) -> str:
+        """Return the name of the current database."""
         return self._catalogs.database
 
     def list_catalogs(self) -> list[str]:
+        """Return the names of catalogs."""
         return self._catalogs.names()
 
     def list_databases(self) -> list[str]:
+        """Return the names of databases of the current catalog."""
         return self._catalogs.catalog().list_databases()
 
     def load_module(self, module_name: str, module: Module) -> None:
@@ -262,12 +273,15 @@ class TableEnvironment:
         self._modules.use(module_names)
 
     def list_materialized_tables(self) -> list[str]:
+        """Return no names, because there are no materialized tables."""
         return []
 
     def list_models(self) -> list[str]:
+        """Return no names, because there are no models."""
         return []
 
     def list_temporary_models(self) -> list[str]:
+        """Return no names, because there are no models."""
         return []
 
     # --- functions ---
@@ -302,6 +316,7 @@ class TableEnvironment:
         return self._catalogs.drop_function(self._session.parse_path(path), ignore_if_not_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:
+        """Return the names of functions that programs created."""
         return self._catalogs.function_names()
 
     def list_functions(self) -> list[str]:
@@ -311,25 +326,32 @@ class TableEnvironment:
         return sorted({*functions.names(), *self._catalogs.function_names()})
 
     def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool = False) -> None:
+        """Refuse a class of Java."""
         raise UnsupportedOperation(f"{function_class_name} is a Java class; write the function in Python with udf")
 
     def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
+        """Refuse a class of Java."""
         self.create_java_function(path, function_class_name)
 
     def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
+        """Refuse a class of Java."""
         self.create_java_function(name, function_class_name)
 
     # --- settings ---
     def get_config(self) -> TableConfig:
+        """Return the options of this environment."""
         return self._config
 
     def add_python_file(self, file_path: str) -> None:
+        """Add a module, package folder or zip that functions import."""
         self._env.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Set a requirements.txt to install for the slots; with a folder of packages, without any index."""
         self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Add an archive to unpack into the slots' working directory, under `target_dir` or its own name."""
         self._env.add_python_archive(archive_path, target_dir)
 
     # --- running: for Table, StatementSet and statements ---

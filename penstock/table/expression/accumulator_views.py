@@ -18,7 +18,7 @@ class DataView(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Takes everything out."""
+        """Remove everything."""
 
 
 class ListView(DataView, Generic[T]):
@@ -28,12 +28,15 @@ class ListView(DataView, Generic[T]):
         self._list: list[T] = []
 
     def get(self) -> Iterable[T]:
+        """Return the elements."""
         return self._list
 
     def add(self, value: T) -> None:
+        """Add an element."""
         self._list.append(value)
 
     def add_all(self, values: Iterable[T]) -> None:
+        """Add elements."""
         self._list.extend(values)
 
     def clear(self) -> None:
@@ -101,32 +104,39 @@ class MapView(DataView, Generic[K, V]):
         self._dict: dict[K, V] = {}
 
     def get(self, key: K) -> V:
-        """The value of a key; KeyError if it has none."""
+        """Return the value of a key. Raise KeyError if there is no such key."""
         return self._dict[key]
 
     def put(self, key: K, value: V) -> None:
+        """Set the value of a key."""
         self._dict[key] = value
 
     def put_all(self, dict_value: dict[K, V]) -> None:
+        """Set the values of keys."""
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
+        """Remove a key. Raise KeyError if there is no such key."""
         del self._dict[key]
 
     def contains(self, key: K) -> bool:
+        """Return True if there is such a key."""
         return key in self._dict
 
     def items(self) -> ItemsView[K, V]:
-        """The entries. An iterator over them, over keys or over values has a method `remove` for the last one."""
+        """Return the entries. Iterators over entries, keys or values have a method `remove` for the last entry."""
         return _Items(self._dict)
 
     def keys(self) -> KeysView[K]:
+        """Return the keys."""
         return _Keys(self._dict)
 
     def values(self) -> ValuesView[V]:
+        """Return the values."""
         return _Values(self._dict)
 
     def is_empty(self) -> bool:
+        """Return True if there are no entries."""
         return not self._dict
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Words that some methods of expressions take: units of time, and what JSON functions do in doubt."""
+"""Words that some methods of expressions take: units of time, and the behaviour of JSON functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TimePointUnit(Enum):
 
 
 class JsonType(Enum):
-    """What IS JSON can ask for."""
+    """Types of values for `Expression.is_json`."""
 
     VALUE = 0
     SCALAR = 1
@@ -50,6 +50,8 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
+    """The result of `json_exists` if the text or the path is invalid."""
+
     TRUE = 0
     FALSE = 1
     UNKNOWN = 2
@@ -57,18 +59,24 @@ class JsonExistsOnError(Enum):
 
 
 class JsonValueOnEmptyOrError(Enum):
+    """The result of `json_value` if there is no value, or on an error."""
+
     NULL = 0
     ERROR = 1
     DEFAULT = 2
 
 
 class JsonQueryWrapper(Enum):
+    """The cases in which `json_query` puts its result into an array."""
+
     WITHOUT_ARRAY = 0
     CONDITIONAL_ARRAY = 1
     UNCONDITIONAL_ARRAY = 2
 
 
 class JsonQueryOnEmptyOrError(Enum):
+    """The result of `json_query` if there is no value, or on an error."""
+
     NULL = 0
     EMPTY_ARRAY = 1
     EMPTY_OBJECT = 2
@@ -76,5 +84,7 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
+    """The treatment of NULLs in JSON objects and arrays: kept as null, or left out."""
+
     NULL = 0
     ABSENT = 1

@@ -36,7 +36,7 @@ ACC = TypeVar("ACC")
 
 
 class FunctionContext:
-    """What a function can learn about where it runs."""
+    """The surroundings of a running function: metrics, parameters of the job, and its subtask."""
 
     def __init__(
         self,
@@ -55,113 +55,120 @@ class FunctionContext:
         self._index, self._attempt = index_of_this_subtask, attempt_number
 
     def get_metric_group(self) -> Any:
+        """Return the group in which the function registers metrics. Raise RuntimeError outside a job."""
         if self._metrics is None:
             raise RuntimeError("there are no metrics here: the function runs outside a job")
         return self._metrics
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A parameter of the job, from `pipeline.global-job-parameters`."""
+        """Return a parameter of the job, from `pipeline.global-job-parameters`."""
         return self._parameters.get(key, default_value)
 
     def get_task_name(self) -> str:
+        """Return the name of the task."""
         return self._task_name
 
     def get_task_name_with_subtasks(self) -> str:
+        """Return the name of the task with the number of this subtask."""
         return self._task_name_with_subtasks
 
     def get_number_of_parallel_subtasks(self) -> int:
+        """Return the parallelism of the task."""
         return self._parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the maximum parallelism of the task."""
         return self._max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
+        """Return the number of this subtask, from 0."""
         return self._index
 
     def get_attempt_number(self) -> int:
+        """Return the number of restarts before this attempt."""
         return self._attempt
 
 
 class UserDefinedFunction(ABC):  # noqa: B024
-    """What all functions of users have. `open` is called once before the first row, `close` after the last."""
+    """The base of all user-defined functions. `open` is called once before the first row, `close` after the last."""
 
     def open(self, function_context: FunctionContext) -> None:  # noqa: B027
-        """Prepares the function."""
+        """Prepare the function."""
 
     def close(self) -> None:  # noqa: B027
-        """Releases what was prepared."""
+        """Release the resources of the function."""
 
     def is_deterministic(self) -> bool:
-        """Whether the same arguments always give the same result."""
+        """Return True if equal arguments always give equal results."""
         return True
 
 
 class ScalarFunction(UserDefinedFunction):
-    """Gives one value for the values of a row."""
+    """A function that returns one value for the values of a row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value."""
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """Gives one value for the values of a row, and may wait for it: the rows of a batch wait together."""
+    """A function that returns one value for the values of a row, and may wait for it. Rows wait at the same time."""
 
     @abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value."""
 
 
 class TableFunction(UserDefinedFunction):
-    """Gives any number of rows for the values of a row."""
+    """A function that yields any number of rows for the values of a row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Yields the rows: Rows, tuples, or single values."""
+        """Yield the rows: Rows, tuples, or single values."""
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
-    """Keeps an accumulator for each group."""
+    """A function with an accumulator for each group."""
 
     @abstractmethod
     def create_accumulator(self) -> ACC:
-        """An empty accumulator."""
+        """Return an empty accumulator."""
 
     @abstractmethod
     def accumulate(self, accumulator: ACC, *args: Any) -> None:
-        """Takes a row in."""
+        """Add a row to an accumulator."""
 
     def retract(self, accumulator: ACC, *args: Any) -> None:
-        """Takes a row out again; needed if the input has updates."""
+        """Remove a row from an accumulator. It is needed if the input has updates."""
         raise RuntimeError(f"{type(self).__name__} cannot take rows back: it has no retract")
 
     def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
-        """Takes other accumulators in; needed for session windows."""
+        """Merge other accumulators into one. It is needed for session windows."""
         raise RuntimeError(f"{type(self).__name__} cannot merge accumulators: it has no merge")
 
     def get_result_type(self) -> DataType | str:
-        """The type of the result, if it is not given to udaf."""
+        """Return the type of the result, if udaf does not declare it."""
         raise RuntimeError(f"{type(self).__name__} has no result type: give one to udaf, or override get_result_type")
 
     def get_accumulator_type(self) -> DataType | str:
-        """The type of the accumulator, if it is not given to udaf."""
+        """Return the type of the accumulator, if udaf does not declare it."""
         raise RuntimeError(f"{type(self).__name__} has no accumulator type")
 
 
 class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """Gives one value for a group of rows."""
+    """A function that returns one value for a group of rows."""
 
     @abstractmethod
     def get_value(self, accumulator: ACC) -> T:
-        """The value of the group so far."""
+        """Return the value of the group so far."""
 
 
 class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """Gives any number of rows for a group of rows."""
+    """A function that yields any number of rows for a group of rows."""
 
     @abstractmethod
     def emit_value(self, accumulator: ACC) -> Iterable[T]:
-        """Yields the rows of the group so far."""
+        """Yield the rows of the group so far."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,7 @@ class AsyncOptions:
 
 
 class UserDefinedFunctionWrapper:
-    """A function of the user with its types: what udf and its kin give. Calling it makes an expression."""
+    """A user-defined function with its types: the result of udf, udtf, udaf and udtaf. A call makes an expression."""
 
     def __init__(
         self,
@@ -218,17 +225,17 @@ class UserDefinedFunctionWrapper:
 
     @property
     def _name(self) -> str:
-        """The name, as PyFlink's attribute is called."""
+        """The name, under PyFlink's name of the attribute."""
         return self.name
 
     @property
     def _deterministic(self) -> bool:
-        """Whether equal arguments give equal results, as PyFlink's attribute is called."""
+        """True if equal arguments give equal results, under PyFlink's name of the attribute."""
         return self.deterministic
 
     @functools.cached_property
     def result_type(self) -> DataType:
-        """The type of a value; of a table function a ROW."""
+        """The type of a value. A table function has a ROW."""
         declared = self._result
         if declared is None and isinstance(self.function, ImperativeAggregateFunction):
             declared = self.function.get_result_type()
@@ -240,12 +247,13 @@ class UserDefinedFunctionWrapper:
 
     @property
     def result_types(self) -> list[DataType]:
-        """The types of the columns that a table function gives."""
+        """The types of the columns of a table function."""
         kind = self.result_type
         return kind.field_types() if isinstance(kind, RowType) else [kind]
 
     @functools.cached_property
     def accumulator_type(self) -> DataType | None:
+        """The type of the accumulator; None if it is not declared."""
         declared = self._accumulator
         if declared is None and self.vectorised is None and isinstance(self.function, ImperativeAggregateFunction):
             declared = self.function.get_accumulator_type()
@@ -253,23 +261,26 @@ class UserDefinedFunctionWrapper:
 
     @property
     def asynchronous(self) -> bool:
+        """True if the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.callable())
 
     def callable(self) -> Callable[..., Any]:
-        """What is called with the values of a row, for scalar and table functions."""
+        """Return the Python function that takes the values of a row, for scalar and table functions."""
         evaluate: Callable[..., Any] = getattr(self.function, "eval", self.function)
         return evaluate
 
     def open(self, context: FunctionContext) -> None:
+        """Open the function."""
         if isinstance(self.function, UserDefinedFunction):
             self.function.open(context)
 
     def close(self) -> None:
+        """Close the function."""
         if isinstance(self.function, UserDefinedFunction):
             self.function.close()
 
     def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
-        """Names for the columns of the result."""
+        """Set the names of the result's columns, and return this function."""
         self.alias_names = alias_names
         return self
 
@@ -283,7 +294,7 @@ class UserDefinedFunctionWrapper:
 
 
 def wrapper_of(function: Any) -> UserDefinedFunctionWrapper | None:
-    """The wrapper of a function of the user; None if it is a plain function, which has no types."""
+    """Return the wrapper of a user-defined function; None for a plain function, which has no types."""
     if isinstance(function, UserDefinedFunctionWrapper):
         return function
     kinds: list[tuple[type, str]] = [
@@ -297,7 +308,7 @@ def wrapper_of(function: Any) -> UserDefinedFunctionWrapper | None:
 
 
 def data_type_of(declared: DataType | str) -> DataType:
-    """A type that is given as such, or as SQL writes it."""
+    """Return a type that is given as such or in SQL."""
     if isinstance(declared, DataType):
         return declared
     if isinstance(declared, str):
@@ -308,7 +319,7 @@ def data_type_of(declared: DataType | str) -> DataType:
 
 
 def _row_type(declared: Any) -> DataType:
-    """The columns of a table function: a ROW, one type, or several."""
+    """Return the columns of a table function, which are given as a ROW, one type, or several."""
     if isinstance(declared, DataType | str):
         kind = data_type_of(declared)
         return kind if isinstance(kind, RowType) else RowType([("f0", kind)])
@@ -336,7 +347,7 @@ def _deterministic(function: Any, declared: bool | None, name: str) -> bool:
 
 
 def _decorated(f: Any, *declared: Any) -> Any:
-    """A wrapper of a function, or what makes one of the function below; `declared` is as in the wrapper."""
+    """Return the wrapper of a function, or without one a decorator; `declared` is as in the wrapper."""
     func_type = declared[-1]
     if func_type not in {"general", "pandas", "arrow"}:
         raise ValueError(f"the func_type of a function is general, pandas or arrow, not {func_type}")
@@ -359,7 +370,7 @@ def udf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A scalar function. With func_type "pandas" or "arrow" it takes and gives whole columns."""
+    """Declare a scalar function. With func_type "pandas" or "arrow" it takes and returns whole columns."""
     return _decorated(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
 
 
@@ -371,7 +382,7 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A table function."""
+    """Declare a table function."""
     return _decorated(f, "table", input_types, result_types, None, deterministic, name, "general")
 
 
@@ -385,7 +396,7 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """An aggregate function. With func_type "pandas" it is a plain function from columns to a value."""
+    """Declare an aggregate function. With func_type "pandas" it is a plain function from columns to a value."""
     return _decorated(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
 
 
@@ -399,5 +410,5 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A table aggregate function."""
+    """Declare a table aggregate function."""
     return _decorated(f, "table_aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)

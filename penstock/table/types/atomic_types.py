@@ -52,6 +52,7 @@ class DataType:
 
     @classmethod
     def type_name(cls) -> str:
+        """Return the name of the class in upper case, without Type: `BIGINT` for BigIntType."""
         return cls.__name__.removesuffix("Type").upper()
 
     def to_type_information(self) -> TypeInformation:

@@ -206,9 +206,11 @@ class RowType(DataType):
         return [field.name for field in self.fields]
 
     def field_names(self) -> list[str]:
+        """Return the names of the fields."""
         return self.names
 
     def field_types(self) -> list[DataType]:
+        """Return the types of the fields."""
         return [field.data_type for field in self.fields]
 
     def __iter__(self) -> Iterator[RowField]:
@@ -251,6 +253,7 @@ class UserDefinedType(DataType):
 
     @classmethod
     def type_name(cls) -> str:
+        """Return the name of the class in lower case."""
         return cls.__name__.lower()
 
     @classmethod
@@ -292,139 +295,171 @@ class DataTypes:
 
     @staticmethod
     def NULL() -> NullType:
+        """Return the type of NULL itself."""
         return NullType()
 
     @staticmethod
     def STRING(nullable: bool = True) -> VarCharType:
+        """Return the type of texts of any length."""
         return VarCharType(LONGEST, nullable)
 
     @staticmethod
     def CHAR(length: int, nullable: bool = True) -> CharType:
+        """Return the type of texts with `length` characters."""
         return CharType(length, nullable)
 
     @staticmethod
     def VARCHAR(length: int, nullable: bool = True) -> VarCharType:
+        """Return the type of texts with at most `length` characters."""
         return VarCharType(length, nullable)
 
     @staticmethod
     def BOOLEAN(nullable: bool = True) -> BooleanType:
+        """Return the type of TRUE and FALSE."""
         return BooleanType(nullable)
 
     @staticmethod
     def BYTES(nullable: bool = True) -> VarBinaryType:
+        """Return the type of bytes of any length."""
         return VarBinaryType(LONGEST, nullable)
 
     @staticmethod
     def BINARY(length: int, nullable: bool = True) -> BinaryType:
+        """Return the type of `length` bytes."""
         return BinaryType(length, nullable)
 
     @staticmethod
     def VARBINARY(length: int, nullable: bool = True) -> VarBinaryType:
+        """Return the type of at most `length` bytes."""
         return VarBinaryType(length, nullable)
 
     @staticmethod
     def DECIMAL(precision: int, scale: int, nullable: bool = True) -> DecimalType:
+        """Return the type of exact numbers with `precision` digits, of which `scale` are behind the point."""
         return DecimalType(precision, scale, nullable)
 
     @staticmethod
     def TINYINT(nullable: bool = True) -> TinyIntType:
+        """Return the type of whole numbers with 8 bits."""
         return TinyIntType(nullable)
 
     @staticmethod
     def SMALLINT(nullable: bool = True) -> SmallIntType:
+        """Return the type of whole numbers with 16 bits."""
         return SmallIntType(nullable)
 
     @staticmethod
     def INT(nullable: bool = True) -> IntType:
+        """Return the type of whole numbers with 32 bits."""
         return IntType(nullable)
 
     @staticmethod
     def BIGINT(nullable: bool = True) -> BigIntType:
+        """Return the type of whole numbers with 64 bits."""
         return BigIntType(nullable)
 
     @staticmethod
     def FLOAT(nullable: bool = True) -> FloatType:
+        """Return the type of floating-point numbers with 32 bits."""
         return FloatType(nullable)
 
     @staticmethod
     def DOUBLE(nullable: bool = True) -> DoubleType:
+        """Return the type of floating-point numbers with 64 bits."""
         return DoubleType(nullable)
 
     @staticmethod
     def DATE(nullable: bool = True) -> DateType:
+        """Return the type of dates."""
         return DateType(nullable)
 
     @staticmethod
     def TIME(precision: int = 0, nullable: bool = True) -> TimeType:
+        """Return the type of times of day, with `precision` digits of a second."""
         return TimeType(precision, nullable)
 
     @staticmethod
     def TIMESTAMP(precision: int = 6, nullable: bool = True) -> TimestampType:
+        """Return the type of times without a time zone, with `precision` digits of a second."""
         return TimestampType(precision, nullable)
 
     @staticmethod
     def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+        """Return the type of moments, shown in the session's time zone, with `precision` digits of a second."""
         return LocalZonedTimestampType(precision, nullable)
 
     TIMESTAMP_WITH_LOCAL_TIME_ZONE = TIMESTAMP_LTZ
 
     @staticmethod
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
+        """Return the type of arrays of one type of element."""
         return ArrayType(element_type, nullable)
 
     @staticmethod
     def LIST_VIEW(element_type: DataType) -> ListViewType:
+        """Return the type of a ListView in an accumulator."""
         return ListViewType(element_type)
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
+        """Return the type of maps."""
         return MapType(key_type, value_type, nullable)
 
     @staticmethod
     def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
+        """Return the type of a MapView in an accumulator."""
         return MapViewType(key_type, value_type)
 
     @staticmethod
     def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
+        """Return the type of multisets: elements with their number of occurrences."""
         return MultisetType(element_type, nullable)
 
     @staticmethod
     def FIELD(name: str, data_type: DataType, description: str | None = None) -> RowField:
+        """Return a field of a ROW."""
         return RowField(name, data_type, description)
 
     @staticmethod
     def ROW(row_fields: Iterable[RowField | Sequence[Any]] = (), nullable: bool = True) -> RowType:
+        """Return the type of rows with named fields."""
         return RowType(row_fields, nullable)
 
     @staticmethod
     def YEAR(precision: int = 2) -> Resolution:
+        """Return the unit year, for `INTERVAL`."""
         return Resolution.YEAR
 
     @staticmethod
     def MONTH() -> Resolution:
+        """Return the unit month, for `INTERVAL`."""
         return Resolution.MONTH
 
     @staticmethod
     def DAY(precision: int = 2) -> Resolution:
+        """Return the unit day, for `INTERVAL`."""
         return Resolution.DAY
 
     @staticmethod
     def HOUR() -> Resolution:
+        """Return the unit hour, for `INTERVAL`."""
         return Resolution.HOUR
 
     @staticmethod
     def MINUTE() -> Resolution:
+        """Return the unit minute, for `INTERVAL`."""
         return Resolution.MINUTE
 
     @staticmethod
     def SECOND(precision: int = 6) -> Resolution:
+        """Return the unit second, for `INTERVAL`."""
         return Resolution.SECOND
 
     @staticmethod
     def INTERVAL(
         upper_resolution: Resolution, lower_resolution: Resolution | None = None
     ) -> DayTimeIntervalType | YearMonthIntervalType:
-        """Make a span of time: of months, or of days to seconds."""
+        """Return the type of intervals: of months, or of days to seconds."""
         lower = lower_resolution or upper_resolution
         months = {Resolution.YEAR, Resolution.MONTH}
         if (upper_resolution in months) is not (lower in months):
