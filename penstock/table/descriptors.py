@@ -137,7 +137,7 @@ class Schema(Descriptor):
 
 
 def _type_text(kind: t.DataType) -> str:
-    """The SQL text of a type; STRING and BYTES are written with their lengths."""
+    """Return the SQL text of a type. STRING and BYTES are written with their lengths."""
     text = kind.as_sql()
     for short, long in (("STRING", "VARCHAR"), ("BYTES", "VARBINARY")):
         if text.removesuffix(" NOT NULL") == short:

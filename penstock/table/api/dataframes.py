@@ -1,4 +1,4 @@
-"""Between tables and pandas' DataFrames, through Arrow."""
+"""Conversion between tables and pandas' DataFrames, through Arrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
-    """Rows as a DataFrame with the types of their columns."""
+    """Return rows as a DataFrame with the types of their columns."""
     columns = zip(*rows, strict=True) if rows else [()] * schema.get_column_count()
     arrays = [
         _in_its_unit(array_of(list(part), kind), kind) for part, kind in zip(columns, schema.types(), strict=True)
@@ -30,7 +30,7 @@ def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
 
 
 def _in_its_unit(column: pa.Array, kind: t.DataType) -> pa.Array:
-    """A column of moments in the unit of its precision: TIMESTAMP(3) has milliseconds."""
+    """Return a column of times in the unit of its precision: TIMESTAMP(3) has milliseconds."""
     if not isinstance(kind, (t.TimestampType, t.LocalZonedTimestampType)):
         return column
     unit = next(unit for unit, digits in _PRECISIONS.items() if kind.precision <= digits or unit == "us")
@@ -38,7 +38,7 @@ def _in_its_unit(column: pa.Array, kind: t.DataType) -> pa.Array:
 
 
 def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType, list[tuple[Any, ...]]]:
-    """The columns and rows of a DataFrame; their types are those of Arrow unless a schema is given."""
+    """Return the columns and rows of a DataFrame. The types are those of Arrow, unless a schema is given."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     found = t.RowType((field.name, of_arrow(field.type)) for field in table.schema)
     declared = found if schema is None else _declared(found, schema)
@@ -48,7 +48,7 @@ def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType,
 
 
 def _declared(found: t.RowType, schema: Any) -> t.RowType:
-    """The columns of a DataFrame, with the names or the types that a schema says."""
+    """Return the columns of a DataFrame, with the names or types of a schema."""
     if isinstance(schema, t.DataType) or any(isinstance(field, t.RowField) for field in schema):
         declared = row_type([], schema)
         _check_count(len(declared), "fields", found)
@@ -70,7 +70,7 @@ def _check_count(count: int, what: str, found: t.RowType) -> None:
 
 
 def _column(column: pa.ChunkedArray, found: t.DataType, field: t.RowField) -> list[Any]:
-    """The values of a column, converted to its declared type; one that would lose something is an error."""
+    """Return the values of a column in its declared type. Refuse a conversion that would lose something."""
     declared = field.data_type
     if found.nullable() != declared.nullable():
         try:
@@ -106,7 +106,7 @@ _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def of_arrow(kind: pa.DataType) -> t.DataType:
-    """The SQL type of a column of Arrow."""
+    """Return the SQL type of a column of Arrow."""
     simple = _ARROW.get(kind)
     if simple is not None:
         return simple

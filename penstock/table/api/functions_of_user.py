@@ -1,4 +1,4 @@
-"""Functions of the user as environments and tables take them."""
+"""User-defined functions in the form that environments and tables take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.table.expression.function_declarations import (
 
 
 def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
-    """A function under the name by which it is registered."""
+    """Return a function under the name by which it is registered."""
     wrapper = wrapper_of(function)
     if wrapper is None:
         raise ValidationException(
@@ -33,7 +33,7 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
 
 
 def of_row(function: UserDefinedFunctionWrapper, names: Sequence[str]) -> Expression:
-    """A call with the whole row as the only argument."""
+    """Return a call with the whole row as the only argument."""
     whole = copy.copy(function)
     whole.input_types = None
     adapted = _AggregateOfRow if isinstance(function.function, ImperativeAggregateFunction) else _OfRow
@@ -43,7 +43,7 @@ def of_row(function: UserDefinedFunctionWrapper, names: Sequence[str]) -> Expres
 
 
 class _OfRow(UserDefinedFunction):
-    """Gives a function its arguments as one row; a vectorised one gets a DataFrame."""
+    """A function that passes its arguments to another one as one row; to a vectorised function, as a DataFrame."""
 
     def __init__(self, wrapper: UserDefinedFunctionWrapper, names: tuple[str, ...]) -> None:
         self._wrapper = wrapper
@@ -78,7 +78,7 @@ def _frame_maker(names: Sequence[str]) -> Callable[..., Any]:
 
 
 class _AggregateOfRow(AggregateFunction[Any, Any]):
-    """Gives an aggregate function its arguments as one row."""
+    """An aggregate function that passes its arguments to another one as one row."""
 
     def __init__(self, wrapper: UserDefinedFunctionWrapper, names: tuple[str, ...]) -> None:
         self._inner = wrapper.function

@@ -28,7 +28,7 @@ WIDEST = 30
 
 
 def text_of(value: Any, declared: DataType, zone: str = "UTC") -> str:
-    """A value as it is shown: as CAST to STRING writes it, but bytes as a literal. TIMESTAMP_LTZ is shown in `zone`."""
+    """Return a value as CAST to STRING writes it, but bytes as a literal, and TIMESTAMP_LTZ in `zone`."""
     if value is None:
         return NULL
     if isinstance(declared, (BinaryType, VarBinaryType)):

@@ -33,7 +33,7 @@ COLUMN_RANGES = {"WITHCOLUMNS": True, "WITHOUTCOLUMNS": False}
 
 # --- looking at expressions ---
 def as_expression(value: Any, method: str) -> Expression:
-    """An expression; a text is the name of a column."""
+    """Return an expression. A text is the name of a column."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, str):
@@ -42,44 +42,47 @@ def as_expression(value: Any, method: str) -> Expression:
 
 
 def kind_of(expression: Any) -> str:
+    """Return the kind of an expression, the first part of its node."""
     return str(expression.node[0])
 
 
 def function_of(expression: Any) -> str | None:
-    """The name of the function that is called; None if it is no call, or of a function of the user."""
+    """Return the name of the called function; None if the expression is no call, or calls a user-defined function."""
     node = expression.node
     return str(node[1]).upper() if node[0] == "call" else None
 
 
 def user_function(expression: Any) -> Any:
-    """The function of the user that is called; None if it is another expression."""
+    """Return the called user-defined function; None if the expression is something else."""
     node = expression.node
     return node[1] if node[0] == "udf" else None
 
 
 def arguments(expression: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call; nothing for other expressions."""
     node = expression.node
     return tuple(node[2]) if node[0] in CALLS else ()
 
 
 def without_alias(expression: Any) -> Any:
+    """Return the expression under an alias, or the expression itself."""
     return expression.node[1] if kind_of(expression) == "alias" else expression
 
 
 def column_name(expression: Any) -> str | None:
-    """The name of the column that an expression is; None if it is something else."""
+    """Return the column's name; None if the expression is no column."""
     return expression.node[1] if kind_of(expression) == "column" else None
 
 
 def name_of(expression: Any, unnamed: Callable[[], str]) -> str:
-    """The name of the column that comes of it."""
+    """Return the name of the expression's column: its alias, its own name, or a fresh one."""
     if kind_of(expression) == "alias":
         return str(expression.node[2][0])
     return column_name(expression) or unnamed()
 
 
 def is_aggregate(expression: Any) -> bool:
-    """Whether it is the call of an aggregate, also with DISTINCT."""
+    """Return True for a call of an aggregate, also with DISTINCT."""
     name, wrapper = function_of(expression), user_function(expression)
     if name == "DISTINCT":
         return True
@@ -87,7 +90,7 @@ def is_aggregate(expression: Any) -> bool:
 
 
 def contains(expression: Any, found: Callable[[Any], bool]) -> bool:
-    """Whether something is in an expression; what is inside OVER does not count."""
+    """Return True if a part of an expression meets a condition. Parts of an aggregate with OVER do not count."""
     if found(expression):
         return True
     if kind_of(expression) == "over":
@@ -97,7 +100,7 @@ def contains(expression: Any, found: Callable[[Any], bool]) -> bool:
 
 
 def replaced(expression: Any, change: Callable[[Any], Any]) -> Any:
-    """The expression with every part for which `change` gives another replaced, from the top down."""
+    """Replace the parts of an expression for which `change` returns another one, from the top down."""
     changed = change(expression)
     if changed is not None:
         return changed
@@ -112,7 +115,7 @@ def replaced(expression: Any, change: Callable[[Any], Any]) -> Any:
 
 # --- columns by pattern ---
 def expanded(fields: Iterable[Any], columns: Columns) -> list[Any]:
-    """Expressions in which `*`, ranges of columns, and the fields of a flattened row are written out."""
+    """Write out `*`, ranges of columns, and the fields of a flattened row."""
     made: list[Any] = []
     for one in fields:
         if column_name(one) == "*":
@@ -128,7 +131,7 @@ def expanded(fields: Iterable[Any], columns: Columns) -> list[Any]:
 
 
 def _fields(row: Any, columns: Columns) -> list[Any]:
-    """The fields of a row, each under the names of both; anything else is itself."""
+    """Return the fields of a row, named after the row and the field; any other expression is returned itself."""
     kind = bind(row, columns).type
     if not isinstance(kind, RowType):
         return [row]
@@ -136,7 +139,7 @@ def _fields(row: Any, columns: Columns) -> list[Any]:
 
 
 def _path(row: Any) -> str:
-    """The name of a column, or of a field in it."""
+    """Return the name of a column, or of a field in it."""
     if function_of(row) == "GET":
         inner, key = arguments(row)
         return f"{_path(inner)}${key.node[1]}"
@@ -177,10 +180,11 @@ class Prepared:
     names: list[str] = field(default_factory=list)
 
     def add(self, expression: Any, name: str | None = None) -> int:
-        """The position of an expression's value."""
+        """Add an expression, and return the position of its column."""
         return self.add_rex(bind(without_alias(expression), self.input.columns), name)
 
     def add_rex(self, rex: Rex, name: str | None = None) -> int:
+        """Add a bound expression if it is new, and return the position of its column."""
         for index, known in enumerate(self.exprs):
             if known == rex and (name is None or self.names[index] == name):
                 return index
@@ -189,6 +193,7 @@ class Prepared:
         return len(self.exprs) - 1
 
     def relation(self) -> Project:
+        """Return the projection that computes all columns."""
         if not self.exprs:  # a batch without columns would not know how many rows it has
             self.add_rex(bind(lit(True), ()))
         return project(self.input, self.exprs, self.names)
@@ -202,7 +207,7 @@ class Aggregates:
     calls: list[AggregateCall] = field(default_factory=list)
 
     def extract(self, expression: Any) -> Any:
-        """The expression with its aggregates replaced by columns."""
+        """Replace the aggregates in an expression by columns."""
         return replaced(expression, self._column_for)
 
     def _column_for(self, expression: Any) -> Any:
@@ -222,7 +227,7 @@ class Aggregates:
         return col(call.name)
 
     def call(self, expression: Any) -> AggregateCall:
-        """An aggregate with its arguments as columns."""
+        """Return an aggregate with its arguments as columns."""
         distinct = function_of(expression) == "DISTINCT"
         inner = arguments(expression)[0] if distinct else expression
         rexes = [bind(argument, self.prepared.input.columns) for argument in arguments(inner)]
@@ -239,13 +244,13 @@ class Aggregates:
 
 
 def unnamed(prefix: str) -> Callable[[], str]:
-    """Names for expressions without one: prefix0, prefix1..."""
+    """Return a source of names for expressions without one: prefix0, prefix1..."""
     count = iter(range(1 << 30))
     return lambda: f"{prefix}{next(count)}"
 
 
 def selected(relation: Relation, fields: Iterable[Any], names: Sequence[str] | None = None) -> Project:
-    """A projection by expressions; the names are theirs unless others are given."""
+    """Return a projection by expressions, with their own names unless others are given."""
     chosen = expanded(fields, relation.columns)
     exprs = [bind(without_alias(one), relation.columns) for one in chosen]
     numbered = [name_of(one, f"_c{place}".__str__) for place, one in enumerate(chosen)]
@@ -257,7 +262,7 @@ def selected(relation: Relation, fields: Iterable[Any], names: Sequence[str] | N
 
 
 def column_index(expression: Any, columns: Columns, what: str) -> int:
-    """The position of the column that an expression is."""
+    """Return the position of the column that is given as an expression."""
     rex = bind(without_alias(expression), columns)
     if not isinstance(rex, InputRef):
         raise ValidationException(f"{what} is a column, not {expression}")

@@ -24,7 +24,7 @@ class NoTypeFound(ValidationException, TypeError):
 
 
 def type_of(value: Any) -> t.DataType:
-    """The type of one value."""
+    """Return the type of one value."""
     own = getattr(value, "__UDT__", None)
     if isinstance(own, t.UserDefinedType):
         return own
@@ -66,7 +66,7 @@ def type_of(value: Any) -> t.DataType:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The public attributes of an object of a user's class, which are the fields of a row; empty for other values."""
+    """Return the public attributes of an object of a user's class, which are the fields of a row; nothing otherwise."""
     if isinstance(value, (type, Expression)) or callable(value) or hasattr(value, "__UDT__"):
         return {}
     return {name: one for name, one in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
@@ -77,7 +77,7 @@ def _numbered(count: int) -> list[str]:
 
 
 def _integers(bits: int) -> t.DataType:
-    """The smallest type for whole numbers of so many bits."""
+    """Return the smallest type for whole numbers with this number of bits."""
     kinds = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
     return next(kind(False) for kind in kinds if bits <= kind.bits)
 
@@ -93,7 +93,7 @@ _ARRAYS: dict[str, t.DataType] = {
 
 
 def _of_all(values: Iterable[Any]) -> t.DataType:
-    """The type that all these values have; that of NULL if there is none."""
+    """Return the type that all values have in common; that of NULL if there are no values."""
     found: t.DataType = t.NullType()
     for value in values:
         found = _united(found, type_of(value))
@@ -101,7 +101,7 @@ def _of_all(values: Iterable[Any]) -> t.DataType:
 
 
 def _known(kind: t.DataType) -> t.DataType:
-    """A type in which STRING stands for whatever nothing is known of."""
+    """Return a type with STRING in place of unknown parts."""
     match kind:
         case t.NullType():
             return t.DataTypes.STRING(kind._nullable)
@@ -115,7 +115,7 @@ def _known(kind: t.DataType) -> t.DataType:
 
 
 def common_type(values: Iterable[Any]) -> t.DataType:
-    """The type that all these values have."""
+    """Return the type that all values have in common."""
     return _known(_of_all(values))
 
 
@@ -137,14 +137,14 @@ def _united(one: t.DataType, other: t.DataType) -> t.DataType:
 
 
 def _united_rows(one: t.RowType, other: t.RowType) -> t.RowType:
-    """The fields of both, by their names: those that only one of them has are at the end."""
+    """Return the fields of both rows, matched by name. Fields of the second alone come last."""
     own, others = (dict(zip(kind.names, kind.field_types(), strict=True)) for kind in (one, other))
     fields = [(name, _united(kind, others.get(name, t.NullType()))) for name, kind in own.items()]
     return t.RowType([*fields, *((name, kind) for name, kind in others.items() if name not in own)])
 
 
 def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
-    """The columns of some elements: declared by a ROW, a type, or a list of names or fields; found out otherwise."""
+    """Return the columns of elements: declared by a ROW, a type, or a list of names or fields; otherwise inferred."""
     if isinstance(schema, t.RowType):
         return schema
     if isinstance(schema, t.DataType):
@@ -166,7 +166,7 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
 
 
 def plain_values(value: Any) -> Any:
-    """A value in which calls of row, array and map_ over constants are rows, lists and dicts."""
+    """Return a value with rows, lists and dicts in place of calls of row, array and map_ over constants."""
     if not isinstance(value, Expression):
         return value
     match value.node:

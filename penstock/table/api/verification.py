@@ -1,4 +1,4 @@
-"""Whether Python values fit the types that a schema declares for them."""
+"""Checks that Python values fit the types that a schema declares for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def verify_rows(rows: Iterable[Sequence[Any]], declared: t.RowType) -> None:
 
 
 def verify(value: Any, kind: t.DataType, place: str) -> None:
-    """Check one value, and what is in it; `place` says where it is."""
+    """Check one value and its parts. Errors name its `place`."""
     if isinstance(value, Expression) or isinstance(kind, t.NullType):
         return
     if value is None:
@@ -108,7 +108,7 @@ def _verify_parts(value: Any, kind: t.DataType, place: str) -> None:
 
 
 def _fields(value: Any, kind: t.RowType, place: str) -> Sequence[Any]:
-    """The values of a row in the order of its fields."""
+    """Return the values of a row in the order of its fields."""
     names = kind.field_names()
     if isinstance(value, dict):
         return [value.get(name) for name in names]

@@ -35,6 +35,7 @@ class Catalogs:
 
     # --- catalogs and databases ---
     def names(self) -> list[str]:
+        """Return the names of catalogs, in order."""
         return sorted(self._catalogs)
 
     def register(
@@ -75,6 +76,7 @@ class Catalogs:
         self._described[descriptor.catalog_name] = descriptor
 
     def get(self, name: str) -> Catalog | None:
+        """Return a catalog by its name; None if there is no such catalog."""
         return self._catalogs.get(name)
 
     def catalog(self, name: str | None = None) -> Catalog:
@@ -124,18 +126,21 @@ class Catalogs:
         return None
 
     def get_table(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable]:
+        """Return a table or view with its full name. Raise TableNotExistException if there is none."""
         found = self.find(path)
         if found is None:
             raise TableNotExistException(f"there is no table or view {'.'.join(path)}{self.suggestion(path[-1])}")
         return found
 
     def suggestion(self, name: str) -> str:
+        """Return a text that suggests a similar name of the current database; empty if there is none."""
         close = get_close_matches(name, self.table_names(), 1)
         return f"; did you mean {close[0]}?" if close else ""
 
     def create(
         self, path: tuple[str, ...], table: CatalogBaseTable, temporary: bool = False, ignore_if_exists: bool = False
     ) -> None:
+        """Add a table or view to its catalog, or as a temporary one to this environment."""
         whole = self.qualified(path)
         if not temporary:
             self.catalog(whole[0]).create_table(ObjectPath(whole[1], whole[2]), table, ignore_if_exists)
@@ -182,6 +187,7 @@ class Catalogs:
         return sorted(names)
 
     def is_temporary(self, whole: Path) -> bool:
+        """Return True for the full name of a temporary table or view."""
         return whole in self.temporary
 
     def temporary_names(self, views: bool) -> list[str]:

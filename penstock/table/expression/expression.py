@@ -48,17 +48,17 @@ __all__ = [
 
 
 def _unary(function: str) -> Any:
-    """A property that calls a function with the expression alone."""
+    """Return a property that calls a function with the expression alone."""
     return property(lambda self: make(function, self))
 
 
 def _cast_to(kind: DataType) -> Any:
-    """A property that casts the expression."""
+    """Return a property that casts the expression."""
     return property(lambda self: self.cast(kind))
 
 
 def _binary(function: str, behind: bool = False) -> Callable[[Any, Any], Any]:
-    """An operator; its own expression is the second operand if it stands `behind` the other."""
+    """Return an operator. Its own expression is the second operand if it stands `behind` the other."""
 
     def call(self: Expression, other: Value) -> Expression:
         return make(function, other, self) if behind else make(function, self, other)
@@ -366,7 +366,7 @@ class Expression:
         return make("PRINTF", self, *obj)
 
     def elt(self, expr: Value, *exprs: Value) -> Expression:
-        """Return the expression at the position that this number is, from 1."""
+        """Return one of the expressions. This number is its position, from 1."""
         return make("ELT", self, expr, *exprs)
 
     def regexp_extract(self, regex: Value, extract_index: Value = None) -> Expression:

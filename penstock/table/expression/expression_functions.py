@@ -86,7 +86,7 @@ def col(name: str) -> Expression:
     """Return a column.
 
     >>> str(col("price") * 2 > col("limit"))
-    '((price * 2) > limit)'
+    'greaterThan(times(price, 2), limit)'
     """
     return Expression(("column", name))
 

@@ -61,7 +61,7 @@ _CAMEL_CASE = {
 
 
 def text_of(value: Any) -> str:
-    """An expression as Flink's Java API prints it."""
+    """Return an expression in the form in which Flink's Java API prints it."""
     node = getattr(value, "node", None)
     if not isinstance(node, tuple):
         return str(value)
@@ -95,7 +95,7 @@ def text_of(value: Any) -> str:
 
 
 def _call(function: str, args: tuple[Any, ...]) -> tuple[str, list[str]]:
-    """The name of a function and its arguments."""
+    """Return the name of a function and its arguments."""
     texts = list(map(text_of, args))
     match function, texts:
         case "NOT", [one] if one.startswith("between("):
@@ -122,7 +122,7 @@ _WRAPPERS = {
 
 
 def _behaviours(words: list[str], *default: str) -> list[str]:
-    """The behaviour of a JSON function ON EMPTY and ON ERROR, each with its default."""
+    """Return the behaviour of a JSON function ON EMPTY and ON ERROR, each with its default."""
     found, part = [], list[str]()
     for word in words[2:] if words[:1] == ["RETURNING"] else words:
         if word in {"ON EMPTY", "ON ERROR"}:
@@ -134,7 +134,7 @@ def _behaviours(words: list[str], *default: str) -> list[str]:
 
 
 def function_name(function: str) -> str:
-    """The name that Flink's Java API gives a function of SQL."""
+    """Return the name that Flink's Java API gives a function of SQL."""
     if function in _NAMES:
         return _NAMES[function]
     if function not in _CAMEL_CASE:

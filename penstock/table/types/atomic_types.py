@@ -98,7 +98,7 @@ class DataType:
     def as_sql(self) -> str:
         """Return the type in SQL, with NOT NULL if it excludes NULL.
 
-        >>> DataTypes.DECIMAL(10, 2).not_null().as_sql()
+        >>> DecimalType(10, 2).not_null().as_sql()
         'DECIMAL(10, 2) NOT NULL'
         """
         return self.summary() + ("" if self._nullable else " NOT NULL")
