@@ -15,8 +15,8 @@ from penstock.engine.job.slot_queries import Asides
 from penstock.engine.job.state_queries import QueryDesk
 from penstock.engine.messages.commands_and_reports import Command
 from penstock.service.launch import submission
+from penstock.spark.hosts.classic_host import ClassicHost
 from penstock.spark.sessions.session import session
-from penstock.spark.slots.slot_tasks import ClassicHost
 from penstock.spark.slots.spark_cluster import SparkCluster
 
 WARM_UP = 0.2  # of the epochs and of the time, before those that count

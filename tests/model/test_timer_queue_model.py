@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.operators.timers import TimerQueue
-from penstock.engine.state.tables import Layout, Table, packed
+from penstock.engine.state.tables import Layout, Table, pack_page
 
 TIMES = st.integers(-5, 20)
 KEYS = st.sampled_from(["a", "b", 1, ("x", 2)])
@@ -224,7 +224,7 @@ def test_every_change_of_a_timer_is_part_of_the_next_checkpoint():
 
 def test_timers_of_several_slots_that_counted_for_themselves_are_counted_anew():
     table = Table("timers", Layout.TIMER)
-    table.load(packed([((5, "a", None), 0), ((5, 1, None), 0), ((5, None, None), 1), ((4, "b", None), 1)]))
+    table.load(pack_page([((5, "a", None), 0), ((5, 1, None), 0), ((5, None, None), 1), ((4, "b", None), 1)]))
     queue, fired = TimerQueue(table), []
     queue.register(5, "new")
     queue.fire(5, lambda time, key, namespace: fired.append(key))

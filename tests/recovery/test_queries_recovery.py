@@ -276,7 +276,11 @@ def test_savepoints_of_an_earlier_layout_go_on(stage: Stage, monkeypatch: pytest
         earlier_layout(patch)
         path = stage.start(of_earlier_layouts("parts"), hold_at=2).stop(stage.savepoints)
     taken_over: set[Any] = set()
-    for owner, name in ((DistinctMembers, "taken_over"), (streaming_over, "without_values"), (TimerQueue, "delete")):
+    for owner, name in (
+        (DistinctMembers, "convert_accumulator"),
+        (streaming_over, "without_values"),
+        (TimerQueue, "delete"),
+    ):
         monkeypatch.setattr(owner, name, _noting(getattr(owner, name), taken_over))
     stage.run(of_earlier_layouts("parts"), parallelism=2, **from_path(path))
     for name in ("distinct", "distinct of counts", "first", "over"):
