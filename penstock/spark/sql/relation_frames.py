@@ -121,7 +121,7 @@ class FrameBuilder(Builder):
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
         return self.run_operator([input], frame_of(input.stream).data, relation, name, operator)
 
-    def keyed(
+    def then_by_key(
         self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
     ) -> DataStream:
         frame = frame_of(input.stream)
