@@ -224,19 +224,18 @@ AVRO = {
 
 
 @st.composite
-def avro_schemas(draw, depth=1):
-    """A record, and records of it."""
-    fields, values, enums = [], {}, 0
+def avro_schemas(draw, depth=1, path=""):
+    """A record, and records of it. A name of a type has the path of its field, so that no type has another's name."""
+    fields, values = [], {}
     for index in range(draw(st.integers(1, 4))):
         kind = draw(st.sampled_from([*AVRO, "record"] if depth else list(AVRO)))
         if kind == "record":
-            declared, own = draw(avro_schemas(depth - 1))
-            declared |= {"name": f"inner{depth}{index}"}
+            declared, own = draw(avro_schemas(depth - 1, f"{path}_{index}"))
+            declared |= {"name": f"inner{path}_{index}"}
         else:
             declared, own = AVRO[kind]
         if kind == "enum":
-            enums += 1
-            declared = declared | {"name": f"Suit{depth}{enums}"}
+            declared = declared | {"name": f"Suit{path}_{index}"}
         shape = draw(st.sampled_from(["plain", "null first", "null last"]))
         name = f"f{index}"
         fields.append(
