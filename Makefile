@@ -11,7 +11,7 @@ THREE_BY_THREE := -n 3 --dist loadfile
 # A link that leads nowhere is an error. The variable silences an advertisement of the theme.
 SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-faults soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs release-check clean
+.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis recoveries bench-rescaling mutants soak soak-takeovers soak-faults soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs release-check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -52,10 +52,12 @@ test-matrix: $(STAMP)  ## a part of the suite on each version of Spark, Python a
 spark: $(STAMP)  ## only what runs on real Spark
 	$(BIN)/python -m pytest tests -m spark -q
 
-check: $(STAMP)  ## ruff, mypy --strict, import layers, links of the documentation, types and format of the web pages
+check: $(STAMP)  ## ruff, mypy --strict, pyright on the examples, import layers, links of the documentation, the web pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples
+	$(BIN)/python -m tests.typing.checkers
 	PATH=$(BIN):$$PATH $(BIN)/lint-imports --no-cache
 	$(SITE)
 	$(BIN)/python web/build.py check --if-possible
@@ -103,6 +105,13 @@ test-yarn: $(STAMP)  ## jobs on real YARN and HDFS, through kills (some 20 minut
 
 nemesis: $(STAMP)  ## random faults across hosts (Linux, root) until Ctrl-C: kills, lost power, partitions, disks (NEMESIS="7 1" repeats seed 7)
 	@$(BIN)/python -m tests.nemesis $(NEMESIS)
+
+recoveries: $(STAMP)  ## times of recovery by kind of fault across hosts (Linux, root; RECOVERIES="--rounds 3 --only slot power")
+	@$(BIN)/python -m tests.nemesis.recoveries $(RECOVERIES)
+
+bench-rescaling: $(STAMP)  ## how long a running job takes to continue with another parallelism, by the size of its state
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/rescaling.py $(RESCALING)
 
 mutants: $(STAMP)  ## random small changes of critical modules: which do the fast tests notice? (MUTANTS="--sample 20 timers" for one room)
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
@@ -217,8 +226,10 @@ compare-cep: $(STAMP)  ## random patterns that nobody has recorded, on FlinkCEP 
 compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 	$(BIN)/python tests/compat/run_pyflink_examples.py
 
-screenshots: web  ## pictures of every web page, into docs/pictures/ui
+screenshots: web  ## pictures of every web page into docs/pictures/ui, and of a notebook into docs/pictures/notebooks
 	PENSTOCK_SCREENSHOTS=docs/pictures/ui $(BIN)/python -m pytest tests/web -m "not service" -q
+	@$(BIN)/python -m pip install -q 'nbconvert>=7.16'
+	$(BIN)/python docs/draw_notebooks.py
 
 release-check: $(STAMP)  ## build sdist and wheel, install each into an empty environment, and run the program of the README
 	$(BIN)/python -m tests.release_check

@@ -27,7 +27,7 @@ from penstock.connectors.kafka.kafka_sink import KafkaRecordSerializationSchema,
 from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.formats.message_batches import MessagesTogether, reads_together
 from penstock.table import EnvironmentSettings, StreamTableEnvironment
-from penstock.table.connectors import declared
+from penstock.table.connectors import declare_table
 from penstock.table.connectors.kafka_records import Reading
 from penstock.table.connectors.kafka_table import Kafka as KafkaConnector
 from penstock.table.logical.nodes import Column
@@ -99,7 +99,7 @@ def sale(number: int) -> tuple:
 
 
 def table_of(format: str):
-    return declared("sales", {"format": format}, COLUMNS)
+    return declare_table("sales", {"format": format}, COLUMNS)
 
 
 # --- costs in this process ---

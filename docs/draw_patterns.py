@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern
 from penstock.cep.automaton import Action, Automaton, Edge, StateKind
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.cep.conditions import condition_text
 from penstock.cep.event_matching import Match
 from penstock.cep.testing import PatternTester
@@ -148,7 +148,7 @@ RISE = {Action.TAKE: 1.0, Action.IGNORE: -0.75, Action.PROCEED: -1.3}
 
 
 def automaton_picture() -> str:
-    automaton = compiled(Pattern.parse(EXPLAINED))
+    automaton = compile_pattern(Pattern.parse(EXPLAINED))
     places = {state.number: place for place, state in enumerate(automaton.states[::-1])}
     lines: list[str] = []
     for state in automaton.states:

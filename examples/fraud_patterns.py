@@ -53,11 +53,11 @@ def is_small(payment: Payment) -> bool:
     return payment.amount < 5
 
 
-def is_far_larger(payment: Payment, ctx: ConditionContext) -> bool:
+def is_far_larger(payment: Payment, ctx: ConditionContext[Payment]) -> bool:
     return payment.amount > 100 * max(small.amount for small in ctx.get_events_for_pattern("small"))
 
 
-def fraud() -> Pattern:
+def fraud() -> Pattern[Payment]:
     small = Pattern.begin("small", AfterMatchSkipStrategy.skip_past_last_event()).where(is_small).times_or_more(2)
     return small.followed_by("large").where(is_far_larger).within(Duration.of_minutes(1))
 

@@ -1,6 +1,7 @@
 """Counts page views a minute from one Kafka topic into another, exactly once."""
 
 import sys
+from collections.abc import Iterable, Iterator
 
 from penstock.common import Duration, SimpleStringSchema, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
@@ -13,7 +14,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
 )
 from penstock.datastream.functions import ProcessWindowFunction
-from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 VIEWS = [("home", 5), ("shop", 10), ("home", 42), ("home", 61), ("shop", 65), ("shop", 99), ("home", 130)]
 
@@ -23,8 +24,10 @@ class SecondsAsMillis(TimestampAssigner):
         return value[1] * 1000
 
 
-class Count(ProcessWindowFunction):
-    def process(self, key, context, elements):
+class Count(ProcessWindowFunction[str, str, str, TimeWindow]):
+    def process(
+        self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[str]
+    ) -> Iterator[str]:
         yield f"minute {context.window().start // 60_000}: {key} {len(list(elements))}"
 
 

@@ -5,9 +5,10 @@ penstock run kafka_to_postgres.py --servers broker:9092 --database jdbc:postgres
 
 import argparse
 import os
+from collections.abc import Iterator
 
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExactlyOnceOptions, JdbcSink
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
@@ -17,14 +18,14 @@ ORDER = Types.ROW_NAMED(["id", "customer", "amount"], [Types.LONG(), Types.STRIN
 TOTAL = Types.ROW_NAMED(["customer", "orders", "amount"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
 
 
-class Total(KeyedProcessFunction):
+class Total(KeyedProcessFunction[str, Row, Row]):
     """Counts the orders of a customer, and adds their amounts up."""
 
-    def open(self, runtime_context):
+    def open(self, runtime_context: RuntimeContext) -> None:
         self.orders = runtime_context.get_state(ValueStateDescriptor("orders", Types.LONG(), default_value=0))
         self.amount = runtime_context.get_state(ValueStateDescriptor("amount", Types.DOUBLE(), default_value=0.0))
 
-    def process_element(self, order, ctx):
+    def process_element(self, order: Row, ctx: KeyedProcessFunction.Context[str]) -> Iterator[Row]:
         self.orders.update(self.orders.value() + 1)
         self.amount.update(self.amount.value() + order.amount)
         yield Row(order.customer, self.orders.value(), self.amount.value())

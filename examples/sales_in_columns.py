@@ -1,5 +1,8 @@
 """Totals of sales for every shop and ten minutes, from Parquet files to Parquet files, in batches of columns."""
 
+# pyarrow makes the functions of `pc` when it is imported, so that a type checker does not see them.
+# pyright: reportAttributeAccessIssue=false
+
 import tempfile
 from pathlib import Path
 

@@ -25,8 +25,9 @@ class Total(KeyedProcessFunction):
 
     def process_element(self, value: tuple[str, int], ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int]]:
         customer, amount = value
-        self.total.update((self.total.value() or 0) + amount)
-        yield customer, self.total.value()
+        total = (self.total.value() or 0) + amount
+        self.total.update(total)
+        yield customer, total
 
 
 def written(folder: str) -> str:

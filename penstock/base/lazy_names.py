@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
-from penstock.base.libraries import named_missing
+from penstock.base.libraries import explain_missing
 
 
 def lazy_names(
@@ -28,7 +28,7 @@ def lazy_names(
             return import_module(f".{name}", module)
         if name not in origins:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        with named_missing(*needs) if needs is not None else nullcontext():
+        with explain_missing(*needs) if needs is not None else nullcontext():
             value = getattr(import_module(origins[name], module), name)
         setattr(sys.modules[module], name, value)  # the next access finds the name in the module
         return value

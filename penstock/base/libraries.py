@@ -22,7 +22,7 @@ def optional_library(module: str, need: str, extra: str) -> Any:
 
 
 @contextmanager
-def named_missing(who: str, extra: str) -> Iterator[None]:
+def explain_missing(who: str, extra: str) -> Iterator[None]:
     """Turn a failed import within this block into an error that names the extra which installs the library."""
     try:
         yield

@@ -58,7 +58,7 @@ class Storage:
         try:
             self.fs, root = file_system(url) if is_hdfs(url) else fsspec.core.url_to_fs(url, **options)
         except (ValueError, ImportError, OSError) as error:
-            raise self._refused(f"cannot use '{url}' as a storage: {error}", True) from None
+            raise self._make_error(f"cannot use '{url}' as a storage: {error}", True) from None
         self.root = root.rstrip("/") or root[:1]
         self._url = url.rstrip("/")
         protocol = self.fs.protocol
@@ -177,7 +177,7 @@ class Storage:
             with _in_memory if self.in_memory else nullcontext():
                 self.fs.pipe_file(path, data, mode="create")
         except (TypeError, NotImplementedError) as error:
-            raise self._refused(
+            raise self._make_error(
                 f"cannot create '{self.url(name)}': {type(self.fs).__module__} cannot make a file only if there is "
                 f"none. Versions from 2024.12 on can ({error})",
                 True,
@@ -205,7 +205,7 @@ class Storage:
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
                 message = f"cannot create '{self.url(name)}': its file system knows no hard links ({error})"
-                raise self._refused(message, True) from error
+                raise self._make_error(message, True) from error
             raise
         _sync_folder(os.path.dirname(path))
 
@@ -314,10 +314,10 @@ class Storage:
 
         The result is empty if there is no such folder.
         """
-        found = self._listed(lambda: self._below(self.root))
+        found = self._list_again(lambda: self._below(self.root))
         return {self._name(path): size for path, size in found.items()}
 
-    def _listed(self, find: Callable[[], dict[str, int | None]]) -> dict[str, int | None]:
+    def _list_again(self, find: Callable[[], dict[str, int | None]]) -> dict[str, int | None]:
         """List files, and repeat this if one disappears meanwhile, because others work in the same folder."""
 
         def find_again() -> dict[str, int | None]:
@@ -381,18 +381,18 @@ class Storage:
                     raise self._missing(name, error) from error.__cause__
                 last = attempt + 1 >= attempts or time.monotonic() - began > _PATIENCE
                 if last or not is_passing(error):
-                    raise self._given_up(verb, name, error) from error
+                    raise self._explain(verb, name, error) from error
                 log.info("cannot %s '%s', which is tried again: %s", verb, self.url(name), error)
                 pause(attempt)
         raise AssertionError("a storage call is tried at least once")
 
-    def _given_up(self, verb: str, name: str, error: Exception) -> PenstockError:
-        return self._refused(f"cannot {verb} '{self.url(name)}': {error}", not is_passing(error))
+    def _explain(self, verb: str, name: str, error: Exception) -> PenstockError:
+        return self._make_error(f"cannot {verb} '{self.url(name)}': {error}", not is_passing(error))
 
     def _missing(self, name: str, error: FileNotFoundError) -> Exception:
         return error
 
-    def _refused(self, message: str, lasting: bool) -> PenstockError:
+    def _make_error(self, message: str, lasting: bool) -> PenstockError:
         refused = StorageError(message)
         refused.lasting = lasting
         return refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.cep.automaton import Action, Automaton, Edge, State, StateKind
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.cep.conditions import condition_text
 from penstock.cep.pattern import Pattern
 
@@ -15,7 +15,7 @@ def explain_pattern(pattern: Pattern, format: str) -> str:
     """Return the automaton of a pattern in one of the formats `text` and `dot`."""
     if format not in ("text", "dot"):
         raise ValueError(f"explain knows the formats 'text' and 'dot', not {format!r}")
-    automaton = compiled(pattern)
+    automaton = compile_pattern(pattern)
     return _text(automaton) if format == "text" else _dot(automaton)
 
 

@@ -13,7 +13,7 @@ from penstock.api.output_tag import OutputTag
 from penstock.api.state.descriptors import ValueStateDescriptor
 from penstock.base.pickling import can_be_saved
 from penstock.cep.comparing import in_order, sort_key
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.cep.event_matching import Match, Matcher
 from penstock.cep.growth import Growth
 from penstock.cep.partial_matches import PartialMatches
@@ -27,7 +27,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import MissingTimestamp, NotSerializable
 
 MATCHES, WAITING = "_pattern_matches", "_pattern_waiting"
@@ -94,7 +94,7 @@ class PatternOperator(KeyedTimerOperator):
             for _, matches in islice(self._matches.items(), 1):
                 self._matcher.check(matches)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def pattern(self) -> Pattern:
         """Return the initial pattern."""
@@ -103,7 +103,7 @@ class PatternOperator(KeyedTimerOperator):
     def _use(self, pattern: Pattern) -> None:
         """Look for this pattern from now on."""
         clock, handler = self.context.clock, isinstance(self.function, TimedOutPartialMatchHandler)
-        self._matcher = Matcher(compiled(pattern), handler, lambda: clock.now)
+        self._matcher = Matcher(compile_pattern(pattern), handler, lambda: clock.now)
         self._growth = Growth(self.context.name, self._matcher.elements, MANY)
         self._spare = self._matcher.new()
         """State for keys without state. It is reused as long as no match begins."""
@@ -111,7 +111,7 @@ class PatternOperator(KeyedTimerOperator):
             for leaf in self._matcher.leaves:
                 open_function(leaf.condition, self.runtime_context)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def close(self) -> None:
         super().close()
@@ -185,7 +185,7 @@ class PatternOperator(KeyedTimerOperator):
     def _timer_failed(self, error: BaseException) -> OperatorFailed:
         if self.timers.firing is not None:
             return super()._timer_failed(error)
-        return self.failed(error, [f"waiting events of key {self._key!r}"], iter(()))
+        return self.failure(error, [f"waiting events of key {self._key!r}"], iter(()))
 
     def finish_key(self, key: Any) -> None:
         self._key = key
@@ -320,8 +320,8 @@ class PatternOperator(KeyedTimerOperator):
         except USER_ERRORS as error:
             for key, where, event in self._all_events():
                 if not can_be_saved(event):
-                    text = f"the event {shortened(event)} of key {shortened(key)} cannot be saved: {error}; {where}"
-                    raise self.failed(NotSerializable(text), []) from error
+                    text = f"the event {short_repr(event)} of key {short_repr(key)} cannot be saved: {error}; {where}"
+                    raise self.failure(NotSerializable(text), []) from error
             raise
 
     def _all_events(self) -> Iterator[tuple[Any, str, Any]]:

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from penstock.cep.pattern_functions import EventComparator
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import RecordError
 
 _ALL_PAIRS = 10
@@ -25,7 +25,7 @@ def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
         order = compare(first, second)
         if isinstance(order, bool) or not isinstance(order, int | float):
             raise RecordError(
-                f"the comparator returned {order!r} for {shortened(first)} and {shortened(second)}: it must return a "
+                f"the comparator returned {order!r} for {short_repr(first)} and {short_repr(second)}: it must return a "
                 "number, negative, 0 or positive"
             )
         return order  # type: ignore[return-value]
@@ -42,7 +42,7 @@ def in_order(events: list[Any], key: Callable[[Any], Any]) -> list[Any]:
     for first, second in pairs:
         if key(second) < key(first):
             raise RecordError(
-                f"the comparator contradicts itself: it puts {shortened(first)} before {shortened(second)}, and the "
+                f"the comparator contradicts itself: it puts {short_repr(first)} before {short_repr(second)}, and the "
                 "other way round"
             )
     return ordered

@@ -18,7 +18,7 @@ from penstock.cep.quantifier import ConsumingStrategy, Kind, WithinType
 _END = "$endState$"
 
 
-def compiled(pattern: Pattern) -> Automaton:
+def compile_pattern(pattern: Pattern) -> Automaton:
     """Return the automaton of a pattern. An error names the element at fault."""
     check_names(pattern, reserved=_END)
     check_skip(pattern)

@@ -6,17 +6,18 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from penstock.api.functions.element_functions import Function
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import T, U
 
 
-class ConditionContext(ABC):
+class ConditionContext(ABC, Generic[T]):
     """Facts for an iterative condition. It is valid only during the call."""
 
     @abstractmethod
-    def get_events_for_pattern(self, name: str) -> list[Any]:
+    def get_events_for_pattern(self, name: str) -> list[T]:
         """Return the events that the partial match holds under this name, in order. The list may be empty."""
 
     @abstractmethod
@@ -28,43 +29,43 @@ class ConditionContext(ABC):
         """Return the processing time."""
 
 
-class IterativeCondition(Function):
+class IterativeCondition(Function, Generic[T]):
     """A condition that may use the events which the partial match has accepted so far."""
 
     @abstractmethod
-    def filter(self, value: Any, ctx: ConditionContext) -> bool:
+    def filter(self, value: T, ctx: ConditionContext[T], /) -> bool:
         """Return True if the event is accepted. The method must not change the event."""
 
 
-class SimpleCondition(IterativeCondition):
+class SimpleCondition(IterativeCondition[T]):
     """A condition on the event alone.
 
     It is evaluated at most once for each event, however many matches are under way.
     """
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:  # type: ignore[override]
+    def filter(self, value: T, /) -> bool:  # type: ignore[override]
         """Return True if the event is accepted. The method must not change the event."""
 
     @staticmethod
     @check_arguments
-    def of(function: Callable[[Any], bool]) -> SimpleCondition:
+    def of(function: Callable[[U], object]) -> SimpleCondition[U]:
         """Return a plain function of the event as a condition."""
         if not callable(function):
             raise TypeError(f"SimpleCondition.of takes a function of one argument, not {function!r}")
         return _OfEvent(function)
 
 
-class RichIterativeCondition(IterativeCondition):
+class RichIterativeCondition(IterativeCondition[T]):
     """An iterative condition with `open`, `close` and `get_runtime_context`, which work as in any function."""
 
 
 @dataclass(eq=False)
-class _OfEvent(SimpleCondition):
-    function: Callable[[Any], bool]
+class _OfEvent(SimpleCondition[T]):
+    function: Callable[[T], Any]
 
-    def filter(self, value: Any) -> bool:  # type: ignore[override]
-        return self.function(value)
+    def filter(self, value: T) -> bool:  # type: ignore[override]
+        return self.function(value)  # type: ignore[no-any-return]
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import Chunk
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.state.backend import BroadcastStateBackend
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import MalformedPatternException, UnsupportedOperation
 
 PATTERNS, CURRENT = MapStateDescriptor("_pattern_texts"), "current"
@@ -60,7 +60,7 @@ class DynamicPatternOperator(PatternOperator):
                 self._replace(pattern, update.keep_matches)
             except REFUSED as error:
                 self._refused.inc()
-                _log.warning("%s keeps its pattern and refuses %s: %s", self.context.name, shortened(value), error)
+                _log.warning("%s keeps its pattern and refuses %s: %s", self.context.name, short_repr(value), error)
             else:
                 self.broadcast.writable(PATTERNS).put(CURRENT, update.pattern)
 

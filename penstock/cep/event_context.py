@@ -9,7 +9,7 @@ from penstock.cep.automaton import Automaton
 from penstock.cep.conditions import Always, Both, Condition, ConditionContext, Leaf, Not, leaves, question
 from penstock.cep.partial_matches import Node, events_of
 from penstock.engine.records.failures import USER_ERRORS
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 
 
 class Moment(ConditionContext):
@@ -117,5 +117,5 @@ def _either(left: Test, right: Test | None) -> Test | None:
 
 def _add_note(error: BaseException, leaf: Leaf, event: Any) -> BaseException:
     """Add a note to the error of a condition that names the element and the event. Return the error."""
-    error.add_note(f"in a condition of the element '{leaf.element}', on the event {shortened(event)}")
+    error.add_note(f"in a condition of the element '{leaf.element}', on the event {short_repr(event)}")
     return error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.cep.partial_matches import PartialMatches
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class Growth:
             "since the event %s. Limit them with within(...), until(...) or a skip strategy",
             self._operator,
             partials,
-            shortened(key),
+            short_repr(key),
             events,
             self._elements[state],
-            shortened(oldest[2]),
+            short_repr(oldest[2]),
         )
         while size >= self._many:
             self._many *= 10

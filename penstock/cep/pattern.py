@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NoReturn, Self, overload
 
 from penstock.base.arguments import check_arguments
-from penstock.cep.conditions import ALWAYS, Both, Condition, Either, IsInstance, Leaf, leaf
+from penstock.base.type_variables import IN, T
+from penstock.cep.conditions import (
+    ALWAYS,
+    Both,
+    Condition,
+    ConditionContext,
+    Either,
+    IsInstance,
+    IterativeCondition,
+    Leaf,
+    leaf,
+)
 from penstock.cep.quantifier import ConsumingStrategy, Kind, Quantifier, Times, WithinType
 from penstock.cep.skipping import AfterMatchSkipStrategy
 from penstock.common.time import to_millis
 from penstock.errors import MalformedPatternException, UnsupportedOperation
 
-P = TypeVar("P", bound="Pattern")
 GROUP = "GroupPattern"
 """Name of every group."""
 
 
 @check_arguments
-class Pattern:
+class Pattern(Generic[IN]):
     """The last element of a sequence, which knows the element before it.
 
     `begin`, `next` and similar methods create a new element. All other methods change the element and return it.
@@ -27,7 +37,7 @@ class Pattern:
     def __init__(
         self,
         name: str,
-        previous: Pattern | None,
+        previous: Pattern[Any] | None,
         strategy: ConsumingStrategy,
         skip: AfterMatchSkipStrategy,
     ) -> None:
@@ -42,7 +52,7 @@ class Pattern:
 
     # --- the sequence ---
     @staticmethod
-    def begin(name: str | Pattern, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
+    def begin(name: str | Pattern[T], after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern[T]:
         """Begin a pattern with its first element: a name, or a whole pattern as a group."""
         skip = AfterMatchSkipStrategy.no_skip() if after_match_skip_strategy is None else after_match_skip_strategy
         if not isinstance(skip, AfterMatchSkipStrategy):
@@ -51,30 +61,30 @@ class Pattern:
             )
         return _element(name, None, ConsumingStrategy.STRICT, skip)
 
-    def next(self, name: str | Pattern) -> Pattern:
+    def next(self, name: str | Pattern[IN]) -> Pattern[IN]:
         """Add an element whose event must be the very next one."""
         return self._then(name, ConsumingStrategy.STRICT)
 
-    def followed_by(self, name: str | Pattern) -> Pattern:
+    def followed_by(self, name: str | Pattern[IN]) -> Pattern[IN]:
         """Add an element whose event comes later. Events that do not match it are skipped."""
         return self._then(name, ConsumingStrategy.SKIP_TILL_NEXT)
 
-    def followed_by_any(self, name: str | Pattern) -> Pattern:
+    def followed_by_any(self, name: str | Pattern[IN]) -> Pattern[IN]:
         """Add an element whose event comes later. Events that match it may be skipped as well."""
         return self._then(name, ConsumingStrategy.SKIP_TILL_ANY)
 
-    def not_next(self, name: str) -> Pattern:
+    def not_next(self, name: str) -> Pattern[IN]:
         """Forbid that the next event is one of this element."""
         return self._never(name, ConsumingStrategy.NOT_NEXT)
 
-    def not_followed_by(self, name: str) -> Pattern:
+    def not_followed_by(self, name: str) -> Pattern[IN]:
         """Forbid events of this element before the next element, or before the time is up."""
         return self._never(name, ConsumingStrategy.NOT_FOLLOW)
 
-    def _then(self, name: str | Pattern, strategy: ConsumingStrategy) -> Pattern:
+    def _then(self, name: str | Pattern, strategy: ConsumingStrategy) -> Pattern[IN]:
         return _element(name, self, strategy, self._skip)
 
-    def _never(self, name: str, strategy: ConsumingStrategy) -> Pattern:
+    def _never(self, name: str, strategy: ConsumingStrategy) -> Pattern[IN]:
         if self._quantifier.is_optional:
             raise UnsupportedOperation(
                 f"'{name}' cannot be a {strategy.value} element behind '{self._name}', which is optional: write two "
@@ -83,28 +93,46 @@ class Pattern:
         return _element(name, self, strategy, self._skip)
 
     # --- conditions ---
-    def where(self: P, condition: Any) -> P:
+    @overload
+    def where(self, condition: IterativeCondition[IN] | Callable[[IN], object]) -> Self: ...
+
+    @overload
+    def where(self, condition: Callable[[IN, ConditionContext[Any]], object]) -> Self: ...
+
+    def where(self, condition: Any) -> Self:
         """Add a condition on the event: an object, or a function of (event) or (event, ctx).
 
         All conditions must hold.
         """
         return self._and(leaf(condition, self._name, "where"))
 
-    def or_(self: P, condition: Any) -> P:
+    @overload
+    def or_(self, condition: IterativeCondition[IN] | Callable[[IN], object]) -> Self: ...
+
+    @overload
+    def or_(self, condition: Callable[[IN, ConditionContext[Any]], object]) -> Self: ...
+
+    def or_(self, condition: Any) -> Self:
         """Add an alternative to the conditions given so far."""
         added = leaf(condition, self._name, "or_")
         self._condition = added if self._condition is None else Either(self._condition, added)
         return self
 
-    def subtype(self: P, subtype_class: type) -> P:
+    def subtype(self, subtype_class: type) -> Self:
         """Require that the event is an instance of this class."""
         return self._and(Leaf(IsInstance(subtype_class), self._name))
 
-    def _and(self: P, added: Leaf) -> P:
+    def _and(self, added: Leaf) -> Self:
         self._condition = added if self._condition is None else Both(self._condition, added)
         return self
 
-    def until(self: P, condition: Any) -> P:
+    @overload
+    def until(self, condition: IterativeCondition[IN] | Callable[[IN], object]) -> Self: ...
+
+    @overload
+    def until(self, condition: Callable[[IN, ConditionContext[Any]], object]) -> Self: ...
+
+    def until(self, condition: Any) -> Self:
         """End a loop at an event that fulfils the condition. The loop takes neither that event nor any later one."""
         if self._until is not None:
             raise MalformedPatternException(f"'{self._name}' has an until condition already")
@@ -116,7 +144,7 @@ class Pattern:
         return self
 
     # --- how often ---
-    def optional(self: P) -> P:
+    def optional(self) -> Self:
         """Allow that the element is missing."""
         if self._previous is not None and self._previous._quantifier.is_greedy:
             raise MalformedPatternException(
@@ -125,15 +153,15 @@ class Pattern:
         self._quantifier.optional()
         return self
 
-    def one_or_more(self: P, window_time: Any = None) -> P:
+    def one_or_more(self, window_time: Any = None) -> Self:
         """Take any number of events, but at least one. `window_time` limits the wait for each."""
         return self._repeat(Kind.LOOPING, 1, 1, window_time)
 
-    def times_or_more(self: P, times: int, window_time: Any = None) -> P:
+    def times_or_more(self, times: int, window_time: Any = None) -> Self:
         """Take any number of events, but at least `times`. `window_time` limits the wait for each."""
         return self._repeat(Kind.LOOPING, times, times, window_time)
 
-    def times(self: P, from_times: int, to_times: Any = None, window_time: Any = None) -> P:
+    def times(self, from_times: int, to_times: Any = None, window_time: Any = None) -> Self:
         """Take exactly `from_times` events, or from `from_times` up to `to_times`.
 
         Starting at 0 means 1 and optional.
@@ -148,7 +176,7 @@ class Pattern:
             self._quantifier.optional()
         return self
 
-    def _repeat(self: P, kind: Kind, least: int, most: int, window_time: Any) -> P:
+    def _repeat(self, kind: Kind, least: int, most: int, window_time: Any) -> Self:
         self._refuse_negated()
         if self._quantifier.kind is not Kind.SINGLE:
             raise MalformedPatternException(f"'{self._name}' has a quantifier already: {self._quantifier.kind.value}")
@@ -162,18 +190,18 @@ class Pattern:
         self._quantifier = Quantifier(self._name, kind, self._quantifier.strategy)
         return self
 
-    def greedy(self: P) -> P:
+    def greedy(self) -> Self:
         """Take as many events as there are, instead of every possible number."""
         self._refuse_negated()
         self._quantifier.greedy()
         return self
 
-    def allow_combinations(self: P) -> P:
+    def allow_combinations(self) -> Self:
         """Allow the loop to leave out matching events between its events."""
         self._quantifier.combinations()
         return self
 
-    def consecutive(self: P) -> P:
+    def consecutive(self) -> Self:
         """Forbid other events between the events of the loop."""
         self._quantifier.consecutive()
         return self
@@ -185,7 +213,7 @@ class Pattern:
             )
 
     # --- time ---
-    def within(self: P, window_time: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> P:
+    def within(self, window_time: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Self:
         """Limit the time of the whole match, or with PREVIOUS_AND_CURRENT the wait for this element's event.
 
         If several elements set a limit for the whole match, the shortest one counts.
@@ -207,7 +235,7 @@ class Pattern:
         """Return the name of the element."""
         return self._name
 
-    def get_previous(self) -> Pattern | None:
+    def get_previous(self) -> Pattern[Any] | None:
         """Return the element before this one."""
         return self._previous
 
@@ -235,12 +263,12 @@ class Pattern:
         """Return the after-match skip strategy of the pattern."""
         return self._skip
 
-    def elements(self) -> list[Pattern]:
+    def elements(self) -> list[Pattern[Any]]:
         """Return the elements up to this one, the first one first."""
         return list(self._backwards())[::-1]
 
-    def _backwards(self) -> Iterator[Pattern]:
-        element: Pattern | None = self
+    def _backwards(self) -> Iterator[Pattern[Any]]:
+        element: Pattern[Any] | None = self
         while element is not None:
             yield element
             element = element._previous
@@ -253,7 +281,7 @@ class Pattern:
         return explain_pattern(self, format)
 
     @staticmethod
-    def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
+    def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern[T]:
         """Parse a pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
         from penstock.cep.pattern_text import parse_pattern
 
@@ -269,16 +297,20 @@ class Pattern:
 
 
 @check_arguments
-class GroupPattern(Pattern):
+class GroupPattern(Pattern[IN]):
     """A pattern as one element of another. It has quantifiers, and no conditions of its own but `until`."""
 
     def __init__(
-        self, group: Pattern, previous: Pattern | None, strategy: ConsumingStrategy, skip: AfterMatchSkipStrategy
+        self,
+        group: Pattern[IN],
+        previous: Pattern[Any] | None,
+        strategy: ConsumingStrategy,
+        skip: AfterMatchSkipStrategy,
     ) -> None:
         super().__init__(GROUP, previous, strategy, skip)
         self._group = group
 
-    def get_raw_pattern(self) -> Pattern:
+    def get_raw_pattern(self) -> Pattern[IN]:
         """Return the pattern of the group."""
         return self._group
 
@@ -301,8 +333,8 @@ class GroupPattern(Pattern):
 
 
 def _element(
-    what: str | Pattern, previous: Pattern | None, strategy: ConsumingStrategy, skip: AfterMatchSkipStrategy
-) -> Pattern:
+    what: str | Pattern[Any], previous: Pattern[Any] | None, strategy: ConsumingStrategy, skip: AfterMatchSkipStrategy
+) -> Pattern[Any]:
     if isinstance(what, Pattern):
         return GroupPattern(what, previous, strategy, skip)
     return Pattern(what, previous, strategy, skip)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from penstock.api.functions.contexts import RuntimeContext
-from penstock.api.functions.element_functions import Function, Outputs
+from penstock.api.functions.element_functions import Function, Outputs, TaggedOutputs
 from penstock.api.functions.process_functions import SideOutputContext
 from penstock.api.output_tag import OutputTag
+from penstock.base.type_variables import IN, OUT, T
 
-Match: TypeAlias = dict[str, list[Any]]
+Match: TypeAlias = dict[str, list[T]]
 """Events of a match by the names of the elements, in the order in which the elements accepted their first events."""
 
 
-class PatternProcessFunction(Function):
+class PatternProcessFunction(Function, Generic[T, OUT]):
     """Processes every match. With `TimedOutPartialMatchHandler` as a second base it also receives timed-out matches."""
 
     class Context(SideOutputContext):
@@ -30,63 +31,63 @@ class PatternProcessFunction(Function):
             """Return the processing time."""
 
     @abstractmethod
-    def process_match(self, match: Match, ctx: PatternProcessFunction.Context) -> Outputs:
+    def process_match(self, match: Match[T], ctx: PatternProcessFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield results for a match."""
 
 
-class TimedOutPartialMatchHandler(ABC):
+class TimedOutPartialMatchHandler(ABC, Generic[T]):
     """A mixin for a PatternProcessFunction that handles the partial matches that `within` ended."""
 
     @abstractmethod
-    def process_timed_out_match(self, match: Match, ctx: PatternProcessFunction.Context) -> Outputs:
+    def process_timed_out_match(self, match: Match[T], ctx: PatternProcessFunction.Context, /) -> TaggedOutputs[Any]:
         """Handle a timed-out match. Results go to side outputs: `ctx.output(tag, value)`, or `yield tag, value`."""
 
 
-class PatternSelectFunction(Function):
+class PatternSelectFunction(Function, Generic[T, OUT]):
     """Makes one result of each match."""
 
     @abstractmethod
-    def select(self, match: Match) -> Any:
+    def select(self, match: Match[T], /) -> OUT:
         """Return the result."""
 
 
-class PatternFlatSelectFunction(Function):
+class PatternFlatSelectFunction(Function, Generic[T, OUT]):
     """Makes any number of results of each match."""
 
     @abstractmethod
-    def flat_select(self, match: Match) -> Outputs:
+    def flat_select(self, match: Match[T], /) -> Outputs[OUT]:
         """Yield the results."""
 
 
-class PatternTimeoutFunction(Function):
+class PatternTimeoutFunction(Function, Generic[T, OUT]):
     """Makes one result of each partial match that ran out of time."""
 
     @abstractmethod
-    def timeout(self, match: Match, timeout_timestamp: int) -> Any:
+    def timeout(self, match: Match[T], timeout_timestamp: int, /) -> OUT:
         """Return the result, which goes to the side output."""
 
 
-class PatternFlatTimeoutFunction(Function):
+class PatternFlatTimeoutFunction(Function, Generic[T, OUT]):
     """Makes any number of results of each partial match that ran out of time."""
 
     @abstractmethod
-    def timeout(self, match: Match, timeout_timestamp: int) -> Outputs:
+    def timeout(self, match: Match[T], timeout_timestamp: int, /) -> Outputs[OUT]:
         """Yield the results, which go to the side output."""
 
 
-class RichPatternSelectFunction(PatternSelectFunction):
+class RichPatternSelectFunction(PatternSelectFunction[T, OUT]):
     """A PatternSelectFunction; `open`, `close` and the runtime context work in both."""
 
 
-class RichPatternFlatSelectFunction(PatternFlatSelectFunction):
+class RichPatternFlatSelectFunction(PatternFlatSelectFunction[T, OUT]):
     """A PatternFlatSelectFunction; `open`, `close` and the runtime context work in both."""
 
 
-class EventComparator(ABC):
+class EventComparator(ABC, Generic[IN]):
     """Orders events of one key that have the same timestamp."""
 
     @abstractmethod
-    def compare(self, first: Any, second: Any) -> int:
+    def compare(self, first: IN, second: IN, /) -> int:
         """Return a negative number if `first` comes before `second`, a positive one if after, 0 if it is the same."""
 
 

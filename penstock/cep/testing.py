@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.api.functions.contexts import RuntimeContext
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.cep.event_matching import Match, Matcher
 from penstock.cep.partial_matches import events_of
 from penstock.cep.pattern import Pattern
@@ -37,7 +37,7 @@ class PatternTester:
     """
 
     def __init__(self, pattern: Pattern, runtime_context: RuntimeContext | None = None) -> None:
-        self._automaton = compiled(pattern)
+        self._automaton = compile_pattern(pattern)
         self._matcher = Matcher(self._automaton, reports_timeouts=True, now=lambda: self.now)
         self._matches = self._matcher.new()
         self.now = 0

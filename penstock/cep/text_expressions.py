@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from penstock.cep.conditions import ConditionContext, IterativeCondition, SimpleCondition
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import RecordError
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -227,5 +227,5 @@ def field_of(event: Any, path: Sequence[str]) -> Any:
         elif isinstance(value, Sequence) and name[0] == "f" and name[1:].isdigit() and int(name[1:]) < len(value):
             value = value[int(name[1:])]
         elif value is not None:
-            raise RecordError(f"there is no field '{name}' in {shortened(value)}")
+            raise RecordError(f"there is no field '{name}' in {short_repr(value)}")
     return value

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from penstock.base.type_variables import T
 from penstock.common.time import Instant
 from penstock.common.type_information import TypeInformation
 
@@ -52,7 +53,7 @@ _PYFLINK_NAMES = {
 
 
 @dataclass(frozen=True, repr=False)
-class _NamedType(TypeInformation):
+class _NamedType(TypeInformation[T]):
     """A type whose values are the instances of one Python class."""
 
     name: str
@@ -74,18 +75,18 @@ class _NamedType(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class BasicTypeInfo(_NamedType):
+class BasicTypeInfo(_NamedType[T]):
     """Strings and numbers."""
 
 
 @dataclass(frozen=True, repr=False)
-class BooleanTypeInfo(BasicTypeInfo):
+class BooleanTypeInfo(BasicTypeInfo[bool]):
     def _text(self, value: Any) -> str:
         return "true" if value else "false"
 
 
 @dataclass(frozen=True, repr=False)
-class CharTypeInfo(BasicTypeInfo):
+class CharTypeInfo(BasicTypeInfo[str]):
     """A string of exactly one character."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -95,7 +96,7 @@ class CharTypeInfo(BasicTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class IntegerTypeInfo(BasicTypeInfo):
+class IntegerTypeInfo(BasicTypeInfo[int]):
     """A whole number of 8, 16, 32 or 64 bits. Filling an array checks type and range of a column in one call of C."""
 
     typecode: str
@@ -109,7 +110,7 @@ class IntegerTypeInfo(BasicTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class DoubleTypeInfo(BasicTypeInfo):
+class DoubleTypeInfo(BasicTypeInfo[float]):
     """A float. Objects that convert to a float and are not text (int, Decimal, a NumPy number) are converted."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -162,7 +163,7 @@ def _java_float(number: float, shortest: str) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class BigDecimalTypeInfo(BasicTypeInfo):
+class BigDecimalTypeInfo(BasicTypeInfo[Decimal]):
     """A Decimal; ints are converted, floats are refused because they are seldom the number that was meant."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -172,7 +173,7 @@ class BigDecimalTypeInfo(BasicTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class InstantTypeInfo(BasicTypeInfo):
+class InstantTypeInfo(BasicTypeInfo[Instant]):
     def _text(self, value: Instant) -> str:
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
         return f"{moment.isoformat()}{_fraction_by_thousands(value.nanos)}Z"
@@ -188,7 +189,7 @@ def _fraction_by_thousands(nanos: int) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class SqlTimeTypeInfo(_NamedType):
+class SqlTimeTypeInfo(_NamedType[T]):
     """Dates and times; the static methods make them."""
 
     @staticmethod
@@ -205,7 +206,7 @@ class SqlTimeTypeInfo(_NamedType):
 
 
 @dataclass(frozen=True, repr=False)
-class DateTypeInfo(SqlTimeTypeInfo):
+class DateTypeInfo(SqlTimeTypeInfo[datetime.date]):
     """A date; a datetime loses its time of day."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -215,20 +216,20 @@ class DateTypeInfo(SqlTimeTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class TimeTypeInfo(SqlTimeTypeInfo):
+class TimeTypeInfo(SqlTimeTypeInfo[datetime.time]):
     def _text(self, value: datetime.time) -> str:
         return value.strftime("%H:%M:%S")
 
 
 @dataclass(frozen=True, repr=False)
-class TimestampTypeInfo(SqlTimeTypeInfo):
+class TimestampTypeInfo(SqlTimeTypeInfo[datetime.datetime]):
     def _text(self, value: datetime.datetime) -> str:
         fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
         return f"{value.replace(microsecond=0, tzinfo=None).isoformat(' ')}.{fraction}"
 
 
 @dataclass(frozen=True, repr=False)
-class PickledBytesTypeInfo(TypeInformation):
+class PickledBytesTypeInfo(TypeInformation[Any]):
     """Any object that can be pickled. It is not checked, and printed as Python prints it."""
 
     name: ClassVar[str] = "PICKLED_BYTE_ARRAY"
@@ -248,12 +249,12 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class DataclassTypeInfo(_NamedType):
+class DataclassTypeInfo(_NamedType[T]):
     """The instances of one dataclass."""
 
 
 @dataclass(frozen=True, repr=False)
-class EnumTypeInfo(_NamedType):
+class EnumTypeInfo(_NamedType[T]):
     """The members of one enum, printed by name."""
 
     def _text(self, value: Any) -> str:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any, ClassVar
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import K, T, V
 from penstock.common.basic_types import BasicTypeInfo
 from penstock.common.type_information import TypeInformation, as_type_information, field_types_of, fit_columns
 from penstock.common.types import Row, RowKind, make_row, rows_from_columns, rows_to_columns
@@ -38,7 +39,7 @@ def _require(column: Sequence[Any], *accepted: type) -> None:
 
 @check_arguments
 @dataclass(frozen=True, repr=False)
-class TupleTypeInfo(TypeInformation):
+class TupleTypeInfo(TypeInformation[T]):
     """A tuple of a fixed number of fields; lists, named tuples and rows become plain tuples."""
 
     field_types: tuple[TypeInformation, ...]
@@ -76,7 +77,7 @@ class TupleTypeInfo(TypeInformation):
 
 @check_arguments
 @dataclass(frozen=True, repr=False)
-class RowTypeInfo(TypeInformation):
+class RowTypeInfo(TypeInformation[Any]):
     """A row of a fixed number of fields.
 
     Tuples, lists and rows without names get the declared names (f0, f1, … when none were declared), rows with names are
@@ -181,7 +182,7 @@ class RowTypeInfo(TypeInformation):
         return f"RowTypeInfo({', '.join(f'{name}{declared}' for name, declared in fields)})"
 
 
-def required_row_type(declared: Any) -> RowTypeInfo:
+def as_row_type_info(declared: Any) -> RowTypeInfo:
     """Return the given type. Raise TypeError if it is not a type of rows."""
     declared = as_type_information(declared)
     if not isinstance(declared, RowTypeInfo):
@@ -213,10 +214,10 @@ def _fields_of(fields: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...
 
 @check_arguments
 @dataclass(frozen=True, repr=False)
-class ListTypeInfo(TypeInformation):
+class ListTypeInfo(TypeInformation[T]):
     """A list of any length with elements of one type; tuples become lists."""
 
-    elem_type: TypeInformation
+    elem_type: TypeInformation[Any]
     label: ClassVar = "LIST"
 
     def __post_init__(self) -> None:
@@ -245,21 +246,21 @@ class ListTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class BasicArrayTypeInfo(ListTypeInfo):
+class BasicArrayTypeInfo(ListTypeInfo[T]):
     """An array of strings or boxed numbers: a list in Python."""
 
     label = "BASIC_ARRAY"
 
 
 @dataclass(frozen=True, repr=False)
-class ObjectArrayTypeInfo(ListTypeInfo):
+class ObjectArrayTypeInfo(ListTypeInfo[T]):
     """An array of objects: a list in Python."""
 
     label = "OBJECT_ARRAY"
 
 
 @dataclass(frozen=True, repr=False)
-class PrimitiveArrayTypeInfo(ListTypeInfo):
+class PrimitiveArrayTypeInfo(ListTypeInfo[T]):
     """An array of numbers or booleans: a list in Python."""
 
     label = "PRIMITIVE_ARRAY"
@@ -273,7 +274,7 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class ByteArrayTypeInfo(PrimitiveArrayTypeInfo):
+class ByteArrayTypeInfo(PrimitiveArrayTypeInfo[bytes]):
     """An array of bytes: bytes in Python."""
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
@@ -288,11 +289,11 @@ class ByteArrayTypeInfo(PrimitiveArrayTypeInfo):
 
 @check_arguments
 @dataclass(frozen=True, repr=False)
-class MapTypeInfo(TypeInformation):
+class MapTypeInfo(TypeInformation[dict[K, V]]):
     """A dict with keys of one type and values of one type."""
 
-    key_type: TypeInformation
-    value_type: TypeInformation
+    key_type: TypeInformation[K]
+    value_type: TypeInformation[V]
 
     def __post_init__(self) -> None:
         field_types_of([self.key_type, self.value_type])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
@@ -75,6 +75,8 @@ class JobExecutionResult:
         self._job_id = job_id
         self._net_runtime = net_runtime
         self._accumulators = dict(accumulators or {})
+        self._draw: Callable[[], str] | None = None
+        """Function that returns what the job has done as HTML."""
 
     def get_job_id(self) -> JobID:
         """Return the id of the job."""
@@ -93,7 +95,15 @@ class JobExecutionResult:
         return dict(self._accumulators)
 
     def __repr__(self) -> str:
-        return f"JobExecutionResult(job_id={self._job_id}, net_runtime={self._net_runtime} ms)"
+        metrics = f", accumulators={self._accumulators}" if self._accumulators else ""
+        return f"JobExecutionResult(job_id={self._job_id}, net_runtime={self._net_runtime} ms{metrics})"
+
+    def _repr_html_(self) -> str | None:
+        return None if self._draw is None else self._draw()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the function, which needs the job."""
+        return {**vars(self), "_draw": None}
 
 
 class RunningJob(Protocol):

@@ -30,7 +30,7 @@ def is_secret(name: str) -> bool:
     return any(part in plain for part in _PARTS)
 
 
-def masked(settings: Mapping[str, str]) -> dict[str, str]:
+def mask_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings, with `HIDDEN` in place of every secret.
 
     >>> masked({"security.ssl.rest.key-password": "hunter2", "rest.port": "8081"})
@@ -47,7 +47,7 @@ _NAMED = re.compile(
 _IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE)
 
 
-def concealed(text: str) -> str:
+def conceal(text: str) -> str:
     """Return a text without recognisable secrets, such as values behind secret names, and passwords in URLs.
 
     >>> concealed("cannot log in to jdbc://me:hunter2@db with sasl.password = 'hunter2'")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Generic
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN, OUT
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -25,36 +26,36 @@ __all__ = [
 ]
 
 
-class SerializationSchema(ABC):
+class SerializationSchema(ABC, Generic[IN]):
     """Turns a value into the bytes of one message."""
 
     @abstractmethod
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: IN, /) -> bytes:
         """Return the bytes of one message for a value."""
 
 
-class DeserializationSchema(ABC):
+class DeserializationSchema(ABC, Generic[OUT]):
     """Turns the bytes of one message into a value."""
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes, /) -> OUT:
         """Return the value in the bytes of one message."""
 
-    def is_end_of_stream(self, next_element: Any) -> bool:
+    def is_end_of_stream(self, next_element: Any, /) -> bool:
         """Return True if this value marks the end of the stream. The value itself is dropped."""
         return False
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[OUT]:
         """Return the type of the values that `deserialize` returns."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 @check_arguments
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
     """Strings in one charset."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        self.charset = known_charset(charset)
+        self.charset = check_charset(charset)
 
     def serialize(self, value: str) -> bytes:
         if not isinstance(value, str):
@@ -67,11 +68,11 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         except UnicodeDecodeError:
             return message.decode(self.charset, "replace")
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[str]:
         return Types.STRING()
 
 
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
+class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
     """Bytes as they are."""
 
     def serialize(self, value: bytes) -> bytes:
@@ -85,7 +86,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 @check_arguments
-class RowFieldExtractorSchema(SerializationSchema):
+class RowFieldExtractorSchema(SerializationSchema[Any]):
     """Extracts one field of a row, which must hold bytes; useful for the keys of messages.
 
     No bytes are written for None, be it the row or the field.
@@ -111,11 +112,11 @@ class RowFieldExtractorSchema(SerializationSchema):
         return hash((RowFieldExtractorSchema, self.field_index))
 
 
-class Encoder(ABC):
+class Encoder(ABC, Generic[IN]):
     """Turns a value into the bytes that a file sink appends to a file."""
 
     @abstractmethod
-    def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
+    def encode(self, value: IN, type_info: TypeInformation | None = None, /) -> bytes:
         """Return the bytes of a value. Its declared type, if the sink knows it, decides its text."""
 
     def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
@@ -125,14 +126,14 @@ class Encoder(ABC):
 
     @staticmethod
     @check_arguments
-    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder[Any]:
         """Return an encoder that writes the text of every value on its own line."""
-        return SimpleStringEncoder(known_charset(charset_name))
+        return SimpleStringEncoder(check_charset(charset_name))
 
 
 @check_arguments
 @dataclass(frozen=True)
-class SimpleStringEncoder(Encoder):
+class SimpleStringEncoder(Encoder[Any]):
     charset: str = "UTF-8"
 
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
@@ -174,7 +175,7 @@ class BulkWriterFactory(ABC):
         """Return the writer of a new file, which writes into `stream`."""
 
 
-def known_charset(charset: str) -> str:
+def check_charset(charset: str) -> str:
     """Return the given charset. Raise an error if Python does not know it."""
     try:
         codecs.lookup(charset)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from reprlib import Repr
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, cast, overload, runtime_checkable
 
+from penstock.base.type_variables import T
 from penstock.errors import TypeMismatch
 
-__all__ = ["TypeInformation", "field_types_of", "fit_columns", "mismatch"]
+__all__ = ["DeclaredType", "TypeInformation", "declared_type", "field_types_of", "fit_columns", "mismatch"]
 
 _short = Repr()
 _short.maxstring = _short.maxother = 60
@@ -17,8 +18,10 @@ _short.maxtuple = _short.maxlist = _short.maxdict = 4
 _MISFIT = (TypeError, ValueError, OverflowError)
 
 
-class TypeInformation:
-    """A declared type. Plain data: types with the same parts are equal, and every type can be pickled.
+class TypeInformation(Generic[T]):
+    """A declared type, whose values are of the Python type T.
+
+    Plain data: types with the same parts are equal, and every type can be pickled.
 
     A subclass says in `_fit_all` how a chunk without None is checked, in `_text` how a value that is not None is
     printed, in `notation` how a program writes it, and in `__repr__` what PyFlink calls it. `None` fits every type.
@@ -27,7 +30,7 @@ class TypeInformation:
     _also_allowed: ClassVar[str] = " such as Types.INT(), or a Python type with one meaning, such as list[int]"
 
     @staticmethod
-    def _of_argument(value: Any) -> TypeInformation | None:
+    def _of_argument(value: Any) -> TypeInformation[Any] | None:
         from penstock.common.python_types import type_of_class
 
         return type_of_class(value)
@@ -106,6 +109,22 @@ class TypeInformation:
         raise AssertionError(f"{self.notation} refused a chunk, but no value of it")
 
 
+if TYPE_CHECKING:
+    DeclaredType: TypeAlias = TypeInformation[T] | type[T]
+else:
+    DeclaredType = TypeInformation
+"""What a program may give where a type is declared. A Python type becomes type information when the call is checked."""
+
+
+@overload
+def declared_type(given: DeclaredType[T]) -> TypeInformation[T]: ...
+@overload
+def declared_type(given: DeclaredType[T] | None) -> TypeInformation[T] | None: ...
+def declared_type(given: Any) -> Any:
+    """Return the argument of a checked call, which is type information by now."""
+    return given
+
+
 def mismatch(value: Any, declared: TypeInformation | str) -> TypeMismatch:
     """Return the error for a value that does not fit a declared type."""
     wanted = declared if isinstance(declared, str) else declared.notation
@@ -134,7 +153,7 @@ def fit_columns(
 class TableType(Protocol):
     """A type of tables, such as DataTypes.INT(), that stands for a type of streams."""
 
-    def to_type_information(self) -> TypeInformation: ...
+    def to_type_information(self) -> TypeInformation[Any]: ...
 
 
 def as_type_information(declared: Any) -> Any:

@@ -7,9 +7,10 @@ import datetime
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import A, B, C, D, K, T, V
 from penstock.common.basic_types import (
     BasicTypeInfo,
     BigDecimalTypeInfo,
@@ -38,7 +39,7 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
 )
 from penstock.common.time import Instant
-from penstock.common.type_information import TypeInformation
+from penstock.common.type_information import DeclaredType, TypeInformation, declared_type
 from penstock.common.types import Row
 
 __all__ = [
@@ -62,6 +63,8 @@ __all__ = [
     "Types",
     "infer_type",
 ]
+
+E = TypeVar("E", bound=Enum)
 
 _STRING = BasicTypeInfo("STRING", str)
 _BYTE = IntegerTypeInfo("BYTE", int, "b")
@@ -89,141 +92,165 @@ class Types:
     # ruff: noqa: N802
 
     @staticmethod
-    def STRING() -> TypeInformation:
+    def STRING() -> TypeInformation[str]:
         """Return the type of a string."""
         return _STRING
 
     @staticmethod
-    def BYTE() -> TypeInformation:
+    def BYTE() -> TypeInformation[int]:
         """Return the type of an int of 8 bits."""
         return _BYTE
 
     @staticmethod
-    def SHORT() -> TypeInformation:
+    def SHORT() -> TypeInformation[int]:
         """Return the type of an int of 16 bits."""
         return _SHORT
 
     @staticmethod
-    def INT() -> TypeInformation:
+    def INT() -> TypeInformation[int]:
         """Return the type of an int of 32 bits."""
         return _INT
 
     @staticmethod
-    def LONG() -> TypeInformation:
+    def LONG() -> TypeInformation[int]:
         """Return the type of an int of 64 bits."""
         return _LONG
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:
+    def BOOLEAN() -> TypeInformation[bool]:
         """Return the type of a bool."""
         return _BOOLEAN
 
     @staticmethod
-    def FLOAT() -> TypeInformation:
+    def FLOAT() -> TypeInformation[float]:
         """Return the type of a float of 32 bits. Values are rounded to it."""
         return _FLOAT
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:
+    def DOUBLE() -> TypeInformation[float]:
         """Return the type of a float of 64 bits, Python's own. Ints become floats."""
         return _DOUBLE
 
     @staticmethod
-    def CHAR() -> TypeInformation:
+    def CHAR() -> TypeInformation[str]:
         """Return the type of a string of one character."""
         return _CHAR
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:
+    def BIG_INT() -> TypeInformation[int]:
         """Return the type of an int of any size."""
         return _BIG_INT
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:
+    def BIG_DEC() -> TypeInformation[Decimal]:
         """Return the type of a decimal.Decimal."""
         return _BIG_DEC
 
     @staticmethod
-    def INSTANT() -> TypeInformation:
+    def INSTANT() -> TypeInformation[Instant]:
         """Return the type of a `penstock.common.Instant`."""
         return _INSTANT
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:
+    def SQL_DATE() -> TypeInformation[datetime.date]:
         """Return the type of a datetime.date."""
         return SqlTimeTypeInfo.DATE()
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:
+    def SQL_TIME() -> TypeInformation[datetime.time]:
         """Return the type of a datetime.time."""
         return SqlTimeTypeInfo.TIME()
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:
+    def SQL_TIMESTAMP() -> TypeInformation[datetime.datetime]:
         """Return the type of a datetime.datetime."""
         return SqlTimeTypeInfo.TIMESTAMP()
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
         """Return the type of any Python object that can be pickled. Nothing is checked."""
         return _PICKLED
 
     @staticmethod
-    def DATACLASS(data_class: type) -> TypeInformation:
+    def DATACLASS(data_class: type[T]) -> TypeInformation[T]:
         """Return the type of the instances of a dataclass."""
         if not (isinstance(data_class, type) and dataclasses.is_dataclass(data_class)):
             raise TypeError(f"{data_class!r} is not a dataclass")
         return DataclassTypeInfo(f"DATACLASS({data_class.__qualname__})", data_class)
 
     @staticmethod
-    def ENUM(enum_class: type[Enum]) -> TypeInformation:
+    def ENUM(enum_class: type[E]) -> TypeInformation[E]:
         """Return the type of the members of an enum."""
         if not (isinstance(enum_class, type) and issubclass(enum_class, Enum)):
             raise TypeError(f"{enum_class!r} is not an enum")
         return EnumTypeInfo(f"ENUM({enum_class.__qualname__})", enum_class)
 
     @staticmethod
-    def ROW(field_types: Iterable[TypeInformation]) -> RowTypeInfo:
+    def ROW(field_types: Iterable[DeclaredType[Any]]) -> RowTypeInfo:
         """Return the type of a Row with fields of these types.
 
         They are called f0, f1, … unless a row has its own names.
         """
-        return RowTypeInfo(tuple(field_types))
+        return RowTypeInfo(tuple(map(declared_type, field_types)))
 
     @staticmethod
-    def ROW_NAMED(field_names: Iterable[str], field_types: Iterable[TypeInformation]) -> RowTypeInfo:
+    def ROW_NAMED(field_names: Iterable[str], field_types: Iterable[DeclaredType[Any]]) -> RowTypeInfo:
         """Return the type of a Row with fields of these names and types."""
-        return RowTypeInfo(tuple(field_types), tuple(field_names))
+        return RowTypeInfo(tuple(map(declared_type, field_types)), tuple(field_names))
+
+    @overload
+    @staticmethod
+    def TUPLE(field_types: tuple[DeclaredType[A], DeclaredType[B]]) -> TupleTypeInfo[tuple[A, B]]: ...
+
+    @overload
+    @staticmethod
+    def TUPLE(
+        field_types: tuple[DeclaredType[A], DeclaredType[B], DeclaredType[C]],
+    ) -> TupleTypeInfo[tuple[A, B, C]]: ...
+
+    @overload
+    @staticmethod
+    def TUPLE(
+        field_types: tuple[DeclaredType[A], DeclaredType[B], DeclaredType[C], DeclaredType[D]],
+    ) -> TupleTypeInfo[tuple[A, B, C, D]]: ...
+
+    @overload
+    @staticmethod
+    def TUPLE(field_types: Iterable[DeclaredType[Any]]) -> TupleTypeInfo[tuple[Any, ...]]: ...
 
     @staticmethod
-    def TUPLE(field_types: Iterable[TypeInformation]) -> TupleTypeInfo:
+    def TUPLE(field_types: Iterable[TypeInformation[Any]]) -> TupleTypeInfo[Any]:
         """Return the type of a tuple with fields of these types."""
         return TupleTypeInfo(tuple(field_types))
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+    def LIST(element_type_info: DeclaredType[T]) -> TypeInformation[list[T]]:
         """Return the type of a list with elements of this type."""
-        return ListTypeInfo(element_type_info)
+        return ListTypeInfo(declared_type(element_type_info))
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+    def MAP(key_type_info: DeclaredType[K], value_type_info: DeclaredType[V]) -> TypeInformation[dict[K, V]]:
         """Return the type of a dict with keys and values of these types."""
-        return MapTypeInfo(key_type_info, value_type_info)
+        return MapTypeInfo(declared_type(key_type_info), declared_type(value_type_info))
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def PRIMITIVE_ARRAY(element_type: DeclaredType[Any]) -> TypeInformation[Any]:
         """Return the type of a list of numbers or booleans, or of a bytes object for BYTE."""
-        return ByteArrayTypeInfo(element_type) if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
+        return (
+            ByteArrayTypeInfo(element_type)
+            if element_type == _BYTE
+            else PrimitiveArrayTypeInfo(declared_type(element_type))
+        )
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def BASIC_ARRAY(element_type: DeclaredType[Any]) -> TypeInformation[Any]:
         """Return the type of a list of strings or numbers."""
-        return BasicArrayTypeInfo(element_type)
+        return BasicArrayTypeInfo(declared_type(element_type))
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def OBJECT_ARRAY(element_type: DeclaredType[Any]) -> TypeInformation[Any]:
         """Return the type of a list of objects."""
-        return ObjectArrayTypeInfo(element_type)
+        return ObjectArrayTypeInfo(declared_type(element_type))
 
 
 def infer_type(value: Any) -> TypeInformation:

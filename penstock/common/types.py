@@ -8,6 +8,8 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
+from penstock.base.arguments import invalid_argument
+
 __all__ = ["Row", "RowKind", "rows_from_columns", "rows_to_columns"]
 
 PackedRows = tuple[tuple[str, ...] | None, bytes | None, list[tuple[Any, ...]]]
@@ -28,6 +30,14 @@ class RowKind(Enum):
 _KIND_TEXT = ("+I", "-U", "+U", "-D")
 _KINDS = tuple(RowKind)
 _INSERT = RowKind.INSERT
+
+
+def _named_kind(given: Any) -> RowKind:
+    """Return the kind of row with a name."""
+    if isinstance(given, str) and given in RowKind.__members__:
+        return RowKind[given]
+    names = ", ".join(map(repr, RowKind.__members__))
+    raise invalid_argument("Row.set_row_kind", "row_kind", given, f"a RowKind or its name as a string, one of {names}")
 
 
 class Row:
@@ -80,7 +90,7 @@ class Row:
 
     def set_row_kind(self, row_kind: RowKind) -> None:
         """Set the kind of the row."""
-        self._kind = row_kind
+        self._kind = row_kind if type(row_kind) is RowKind else _named_kind(row_kind)
 
     @property
     def _fields(self) -> list[str]:
@@ -95,6 +105,8 @@ class Row:
 
     def set_field_names(self, field_names: Iterable[str]) -> None:
         """Set the names of the fields. There must be a name for every field."""
+        if isinstance(field_names, str):
+            raise invalid_argument("Row.set_field_names", "field_names", field_names, "a list of names")
         names = tuple(field_names)
         if len(names) != len(self._values):
             raise ValueError(f"{len(names)} names for a row of {len(self._values)} fields: {list(names)}")

@@ -7,13 +7,16 @@ assigners of Flink 1.x, at the end of this file, turn themselves into strategies
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Generic, Self, overload
 
-from penstock.base.arguments import check_arguments, is_function
+from penstock.base.arguments import check_arguments, invalid_argument, is_function
+from penstock.base.type_variables import IN, T
 from penstock.common.time import Duration, Instant, LengthOfTime, to_millis
 from penstock.common.types import Row
 
@@ -48,6 +51,13 @@ class Watermark:
     """A promise that no records with this or a lower timestamp are expected any more."""
 
     timestamp: int
+
+    def __post_init__(self) -> None:
+        given: Any = self.timestamp
+        if type(given) is not int:
+            if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
+                raise invalid_argument("Watermark", "timestamp", given, "a whole number of milliseconds")
+            object.__setattr__(self, "timestamp", math.trunc(given))
 
 
 class WatermarkOutput(ABC):
@@ -111,11 +121,11 @@ class NoWatermarksGenerator(WatermarkGenerator):
         pass
 
 
-class TimestampAssigner(ABC):
+class TimestampAssigner(ABC, Generic[IN]):
     """Gives each record its event time."""
 
     @abstractmethod
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: IN, record_timestamp: int, /) -> int:
         """Return the event time in milliseconds since 1970.
 
         `record_timestamp` is the former timestamp, or the lowest long.
@@ -215,7 +225,7 @@ class WatermarkAlignment:
 
 @check_arguments
 @dataclass(frozen=True)
-class WatermarkStrategy:
+class WatermarkStrategy(Generic[IN]):
     """A generator of watermarks, with an optional assigner of timestamps. The `with_…` methods return changed copies.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
@@ -224,7 +234,7 @@ class WatermarkStrategy:
     """
 
     generator_supplier: GeneratorSupplier
-    timestamp_assigner: TimestampAssigner | None = None
+    timestamp_assigner: TimestampAssigner[IN] | None = None
     idle_timeout: int | None = None
     alignment: WatermarkAlignment | None = None
 
@@ -238,25 +248,25 @@ class WatermarkStrategy:
         return found
 
     @staticmethod
-    def for_monotonous_timestamps() -> WatermarkStrategy:
+    def for_monotonous_timestamps() -> WatermarkStrategy[T]:
         """Return a strategy for timestamps that never go back within one source split."""
         return WatermarkStrategy(AscendingTimestampsWatermarksSupplier())
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy[T]:
         """Return a strategy for records that are late by at most `max_out_of_orderness`."""
         delay = _not_negative("the out-of-orderness", to_millis(max_out_of_orderness))
         return WatermarkStrategy(BoundedOutOfOrdernessWatermarksSupplier(delay))
 
     @staticmethod
-    def no_watermarks() -> WatermarkStrategy:
+    def no_watermarks() -> WatermarkStrategy[T]:
         """Return a strategy without watermarks: event time stands still until the input ends."""
         return WatermarkStrategy(NoWatermarksSupplier())
 
     @staticmethod
     def for_generator(
         generator_supplier: type[WatermarkGenerator] | GeneratorSupplier | Callable[[], WatermarkGenerator],
-    ) -> WatermarkStrategy:
+    ) -> WatermarkStrategy[T]:
         """Return a strategy with a custom generator.
 
         It is given by its class, or by a function that creates it. The function may have a parameter for the
@@ -270,16 +280,22 @@ class WatermarkStrategy:
             generator_supplier = _WithoutContext(generator_supplier)  # type: ignore[arg-type]
         return WatermarkStrategy(generator_supplier)  # type: ignore[arg-type]
 
+    @overload
+    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner[IN] | Callable[[IN], int]) -> Self: ...
+
+    @overload
+    def with_timestamp_assigner(self, timestamp_assigner: Callable[[IN, int], int]) -> Self: ...
+
     def with_timestamp_assigner(
-        self, timestamp_assigner: TimestampAssigner | Callable[[Any], int] | Callable[[Any, int], int]
-    ) -> WatermarkStrategy:
+        self, timestamp_assigner: TimestampAssigner[IN] | Callable[[IN], int] | Callable[[IN, int], int]
+    ) -> Self:
         """Take timestamps from an assigner or a function of the record.
 
         A function with two parameters also receives the former timestamp of the record.
         """
         return replace(self, timestamp_assigner=_as_assigner(timestamp_assigner))
 
-    def with_timestamp_field(self, field: int | str) -> WatermarkStrategy:
+    def with_timestamp_field(self, field: int | str) -> Self:
         """Take timestamps from a field, given by position or name. Records in columns are read as a column.
 
         It holds milliseconds, a datetime (of UTC if it has no zone) or an Instant.
@@ -288,13 +304,13 @@ class WatermarkStrategy:
             raise TypeError(f"a field is given by its position or name, not by {field!r}")
         return replace(self, timestamp_assigner=FieldTimestamps(field))
 
-    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+    def with_idleness(self, idle_timeout: Duration) -> Self:
         """Stop waiting for a source split that brings no record for this time."""
         return replace(self, idle_timeout=_positive("the idle timeout", to_millis(idle_timeout)))
 
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
-    ) -> WatermarkStrategy:
+    ) -> Self:
         """Hold back sources of the group that run ahead of its slowest one by more than the drift."""
         interval = 1000 if update_interval is None else to_millis(update_interval)
         drift = to_millis(max_allowed_watermark_drift)

@@ -14,10 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.api.output_tag import OutputTag
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN, OUT
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.persisted import persisted_in
@@ -273,7 +274,7 @@ class BadRecords:
         return BadRecords("side output", tag)
 
 
-class Source(ABC):
+class Source(ABC, Generic[OUT]):
     """A source as plain data. It is pickled and sent to every slot, where it makes a reader."""
 
     watermarks_per_split = True
@@ -297,7 +298,7 @@ class Source(ABC):
         """Return the index of the subtask that reads a split. By default the subtasks take turns."""
         return turn % parallelism
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         """Return the type of the records, if it is known."""
         return None
 
@@ -460,7 +461,7 @@ class GlobalCommitter(Committer):
     """Commits on the driver, for all subtasks together, once for each checkpoint."""
 
 
-class Sink(ABC):
+class Sink(ABC, Generic[IN]):
     """A sink as plain data. It is sent to every subtask, where it makes a writer and, for exactly once, a committer."""
 
     @abstractmethod

@@ -8,8 +8,9 @@ from typing import Any
 from penstock.api.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.api.settings.values import at_least
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import R, T
 from penstock.common.time import LengthOfTime, to_millis
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.type_information import DeclaredType, declared_type
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.functions.async_requests import required_parameters
 from penstock.engine.operators.functions.async_wait import AsyncWaitOperator
@@ -30,12 +31,12 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction,
+        data_stream: DataStream[T],
+        async_function: AsyncFunction[T, R],
         timeout: LengthOfTime,
         capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Emit results as they come."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _UNORDERED)
@@ -43,25 +44,25 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction,
+        data_stream: DataStream[T],
+        async_function: AsyncFunction[T, R],
         timeout: LengthOfTime,
         async_retry_strategy: AsyncRetryStrategy,
         capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Emit results as they come. Failed attempts are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _UNORDERED)
         return _apply(data_stream, descriptor, output_type)
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction,
+        data_stream: DataStream[T],
+        async_function: AsyncFunction[T, R],
         timeout: LengthOfTime,
         capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Emit results in the order of the elements for which they were requested."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _ORDERED)
@@ -69,25 +70,28 @@ class AsyncDataStream:
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction,
+        data_stream: DataStream[T],
+        async_function: AsyncFunction[T, R],
         timeout: LengthOfTime,
         async_retry_strategy: AsyncRetryStrategy,
         capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Emit results in the order of the elements. Failed attempts are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
         return _apply(data_stream, descriptor, output_type)
 
 
-def _apply(stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None) -> DataStream:
+def _apply(
+    stream: DataStream[T], descriptor: AsyncFunctionDescriptor[T, R], output_type: DeclaredType[R] | None
+) -> DataStream[R]:
     _check_function(descriptor.async_function)
     at_least("capacity", descriptor.capacity, 1)
     timeout = to_millis(descriptor.timeout)
     if timeout <= 0:
         raise ValueError(f"the timeout of a request must be above 0 ms, not {timeout} ms")
-    return stream.apply_operator("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
+    declared = declared_type(output_type)
+    return stream.apply_operator("Async Wait", AsyncWaitOperator(descriptor, declared), declared)
 
 
 def _check_function(function: Any) -> None:

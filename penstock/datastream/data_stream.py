@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
-from penstock.api.functions.collectors import required_parameters, with_collector
+from penstock.api.functions.collectors import Collector, required_parameters, with_collector
 from penstock.api.functions.element_functions import (
     FilterBatchesFunction,
     FilterFunction,
     FlatMapFunction,
+    KeySelector,
     MapBatchesFunction,
     MapFunction,
     OutputSelector,
     Partitioner,
 )
-from penstock.api.functions.key_selectors import Key
+from penstock.api.functions.key_selectors import FieldsOfKey, Key
 from penstock.api.functions.key_selectors import key_selector as as_key_selector
 from penstock.api.functions.process_functions import ProcessFunction
 from penstock.api.functions.source_functions import SinkFunction
 from penstock.api.output_tag import OutputTag
-from penstock.api.slot_sharing_group import SlotSharingGroup
 from penstock.api.state.descriptors import MapStateDescriptor
 from penstock.api.time_characteristic import TimeCharacteristic
 from penstock.api.windows.assigners import (
@@ -31,17 +31,22 @@ from penstock.api.windows.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.api.windows.windows import WindowAssigner
+from penstock.api.windows.windows import CountWindow, TimeWindow, WindowAssigner
 from penstock.base.arguments import check_arguments
 from penstock.base.lazy_names import lazy_names
-from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
+from penstock.base.type_variables import A, B, C, D, K, R, T_co, U, Unknown, W
+from penstock.common.execution_config import ExecutionConfig
 from penstock.common.python_types import type_of_class
 from penstock.common.time import LengthOfTime
-from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.type_information import DeclaredType, declared_type
+from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.types import Row
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.committing.two_phase_sink import TwoPhaseCommitSinkFunction, as_sink
 from penstock.connectors.source_api import Sink, SupportsPreprocessing
 from penstock.datastream.builders.argument_checks import result_type_of
+from penstock.datastream.builders.operator_settings import Settings
+from penstock.datastream.builders.plan_displays import ShowsStream
 from penstock.engine.operators.functions.batch_functions import BatchForm, FilterBatchesOperator, MapBatchesOperator
 from penstock.engine.operators.functions.map_and_filter import (
     FilterOperator,
@@ -73,89 +78,29 @@ if TYPE_CHECKING:
 
 
 @check_arguments
-class Settings:
-    """The settings of a stream's operator, shared by streams and sinks."""
-
-    _node: Transformation
-
-    def name(self, name: str) -> Any:
-        """Set the operator's name in plans, logs and errors."""
-        self._node.name = name
-        return self
-
-    def get_name(self) -> str:
-        """Return the operator's name."""
-        return self._node.name
-
-    def uid(self, uid: str) -> Any:
-        """Set the operator's identity across versions of the program, by which its state is found."""
-        if not uid:
-            raise ValueError("a uid must not be empty")
-        self._node.uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> Any:
-        """Set the identity that an earlier version generated, to take over its state."""
-        self._node.uid_hash = uid_hash
-        return self
-
-    def set_description(self, description: str) -> Any:
-        """Set a text for plans that is longer than the name."""
-        self._node.description = description
-        return self
-
-    def set_parallelism(self, parallelism: int) -> Any:
-        """Set the number of subtasks of this operator."""
-        check_parallelism(parallelism, self._node.max_parallelism or -1)
-        if self._node.non_parallel and parallelism != 1:
-            raise UnsupportedOperation(
-                f"{self._node.name} has no parallel form: its parallelism is 1, not {parallelism}"
-            )
-        self._node.parallelism = parallelism
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> Any:
-        """Set the number of key groups: the most subtasks to which the operator can be scaled with its state."""
-        check_max_parallelism(max_parallelism)
-        self._node.max_parallelism = max_parallelism
-        return self
-
-    def disable_chaining(self) -> Any:
-        """Do not chain this operator with its neighbours."""
-        self._node.chaining = Chaining.NEVER
-        return self
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
-        """Set the name of a group of operators. Operators of different groups are not chained."""
-        group = slot_sharing_group
-        self._node.slot_sharing_group = group.get_name() if isinstance(group, SlotSharingGroup) else group
-        return self
-
-
-@check_arguments
-class DataStream(Settings):
+class DataStream(ShowsStream, Settings, Generic[T_co]):
     """A stream of records of one type."""
 
     def __init__(
         self,
         environment: StreamExecutionEnvironment,
         refs: Sequence[StreamRef],
-        type_info: TypeInformation | None = None,
+        type_info: TypeInformation[T_co] | None = None,
     ) -> None:
         self._environment = environment
-        self._refs = tuple(refs)
+        self.refs = tuple(refs)
         self._type = type_info
 
     @property
     def _node(self) -> Transformation:  # type: ignore[override]
-        if len(self._refs) != 1:
+        if len(self.refs) != 1:
             raise UnsupportedOperation(
                 "a union is no operator of its own: set this on its inputs or on what follows it"
             )
-        return self._refs[0].node
+        return self.refs[0].node
 
     # --- what a stream is ---
-    def get_type(self) -> TypeInformation | None:
+    def get_type(self) -> TypeInformation[T_co] | None:
         """Return the declared type; None if no type was declared."""
         return self._type
 
@@ -167,51 +112,111 @@ class DataStream(Settings):
         """Return the execution settings of the environment."""
         return self._environment.get_config()
 
-    def returns(self, type_info: TypeInformation) -> DataStream:
+    def returns(self, type_info: DeclaredType[R]) -> DataStream[R]:
         """Declare the type of the operator's results, if its method was given none. Values are checked against it."""
-        self._node.operator.output_type = type_info
-        self._type = type_info
-        return self
+        stream: DataStream[Any] = self
+        self._node.operator.output_type = stream._type = declared_type(type_info)
+        return stream
 
-    def force_non_parallel(self) -> DataStream:
+    def force_non_parallel(self) -> Self:
         """Fix the parallelism at 1."""
         self._node.parallelism = 1
         self._node.non_parallel = True
         return self
 
-    def start_new_chain(self) -> DataStream:
+    def start_new_chain(self) -> Self:
         """Begin a chain with this operator."""
         self._node.chaining = Chaining.HEAD
         return self
 
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Accept the setting of a program. Only the environment's buffer timeout, which paces epochs, has an effect."""
         if timeout_millis < -1:
             raise ValueError(f"a buffer timeout is at least -1, not {timeout_millis}")
         self._node.buffer_timeout = timeout_millis
         return self
 
-    def cache(self) -> DataStream:
+    def cache(self) -> Self:
         """Raise an error: a stream is computed only for the job that reads it."""
         raise UnsupportedOperation("cache() is not available: write the stream to a sink and read it from there")
 
     # --- one record at a time ---
-    def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
+    # The forms for tuples keep type checkers from taking a constant in a tuple for a type of its own. Functions whose
+    # result is unknown have a form too, so that they are not taken for functions that return tuples.
+    @overload
+    def map(
+        self, func: MapFunction[T_co, Any] | Callable[[T_co], Any], output_type: RowTypeInfo
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def map(self, func: MapFunction[T_co, R], output_type: DeclaredType[R] | None = None) -> DataStream[R]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], Unknown], output_type: TupleTypeInfo[Any] | None = None
+    ) -> DataStream[Any]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], tuple[A, B]], output_type: TupleTypeInfo[Any] | None = None
+    ) -> DataStream[tuple[A, B]]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], tuple[A, B, C]], output_type: TupleTypeInfo[Any] | None = None
+    ) -> DataStream[tuple[A, B, C]]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], tuple[A, B, C, D]], output_type: TupleTypeInfo[Any] | None = None
+    ) -> DataStream[tuple[A, B, C, D]]: ...
+
+    @overload
+    def map(
+        self, func: MapFunction[T_co, R] | Callable[[T_co], R], output_type: DeclaredType[R] | None = None
+    ) -> DataStream[R]: ...
+
+    def map(
+        self, func: MapFunction[T_co, Any] | Callable[[T_co], Any], output_type: DeclaredType[Any] | None = None
+    ) -> DataStream[Any]:
         """Turn each record into exactly one other."""
-        return self.apply_operator("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
+        declared = declared_type(output_type)
+        return self.apply_operator("Map", MapOperator(func, declared, self._keys_for(func)), declared)
+
+    @overload
+    def flat_map(
+        self,
+        func: FlatMapFunction[T_co, Any] | Callable[[T_co], Iterable[Any] | None],
+        output_type: RowTypeInfo,
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def flat_map(
+        self,
+        func: FlatMapFunction[T_co, R] | Callable[[T_co], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    @overload
+    def flat_map(
+        self, func: Callable[[T_co, Collector[R]], Iterable[R] | None], output_type: DeclaredType[R] | None = None
+    ) -> DataStream[R]: ...
 
     def flat_map(
-        self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: FlatMapFunction[T_co, Any] | Callable[..., Iterable[Any] | None],
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
         """Turn each record into any number of records: `func` yields them, returns an iterable or returns None.
 
         It may also take a collector: `func(value, out)`.
         """
         if not isinstance(func, FlatMapFunction) and required_parameters(func) == 2:
             func = with_collector(func, 1)
-        return self.apply_operator("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
+        declared = declared_type(output_type)
+        return self.apply_operator("Flat Map", FlatMapOperator(func, declared, self._keys_for(func)), declared)
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+    def filter(self, func: FilterFunction[T_co] | Callable[[T_co], object]) -> DataStream[T_co]:
         """Keep the records for which `func` is true."""
         return self.apply_operator("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
 
@@ -223,7 +228,7 @@ class DataStream(Settings):
         *,
         as_pandas: bool = False,
         event_time: str | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Row]:
         """Replace each batch of rows with the result of `func`: a pyarrow.RecordBatch, or an iterable of batches.
 
         `func` gets a pyarrow.RecordBatch, or a pandas.DataFrame. The sizes of batches are not defined. Results with as
@@ -240,7 +245,7 @@ class DataStream(Settings):
         *,
         as_pandas: bool = False,
         event_time: str | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T_co]:
         """Keep the rows for which `func` has true: it gets a batch and returns one boolean for each of its rows.
 
         The batch is the same as in `map_batches`. Rows keep their timestamps.
@@ -248,11 +253,12 @@ class DataStream(Settings):
         form = BatchForm(self._type, as_pandas, event_time)
         return self.apply_operator("Filter Batches", FilterBatchesOperator(func, form), self._type)
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, func: ProcessFunction[T_co, R], output_type: DeclaredType[R] | None = None) -> DataStream[R]:
         """Apply the most general operator, with access to timestamps and side outputs."""
-        return self.apply_operator("Process", ProcessOperator(func, output_type), output_type)
+        declared = declared_type(output_type)
+        return self.apply_operator("Process", ProcessOperator(func, declared), declared)
 
-    def project(self, *field_indexes: int) -> DataStream:
+    def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keep the chosen fields of tuples or rows, in the given order."""
         if not field_indexes:
             raise ValueError("project needs at least one field index")
@@ -261,17 +267,17 @@ class DataStream(Settings):
             "Projection", MapOperator(projection, projection.output_type), projection.output_type
         )
 
-    def split(self, output_selector: OutputSelector | Callable[[Any], str | Sequence[str]]) -> SplitStream:
+    def split(self, output_selector: OutputSelector[T_co] | Callable[[T_co], str | Sequence[str]]) -> SplitStream[T_co]:
         """Name the outputs to which each record belongs. `select` reads them."""
         stream = self.apply_operator("Split", SplitOperator(output_selector), self._type)
-        return SplitStream(self._environment, stream._refs, self._type)
+        return SplitStream(self._environment, stream.refs, self._type)
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+    def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
         """Return the records that this operator emitted to a side output."""
         ref = StreamRef(self._node, output_tag.tag_id)
         return DataStream(self._environment, [ref], output_tag.type_info)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy[T_co]) -> DataStream[T_co]:
         """Give records their event time and the stream its watermarks, by a strategy or an assigner of Flink 1.x."""
         strategy = watermark_strategy
         stream = self.apply_operator("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
@@ -279,22 +285,32 @@ class DataStream(Settings):
             stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
         return stream
 
-    def assign_ascending_timestamps(self, extractor: Callable[[Any], int]) -> DataStream:
+    def assign_ascending_timestamps(self, extractor: Callable[[T_co], int]) -> DataStream[T_co]:
         """Assign timestamps that never go back, as in Flink 1.x. `extractor` returns the time of a record."""
-        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(extractor)
+        strategy: WatermarkStrategy[T_co] = WatermarkStrategy.for_monotonous_timestamps()
+        strategy = strategy.with_timestamp_assigner(extractor)
         return self.assign_timestamps_and_watermarks(strategy)
 
     # --- several streams ---
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[U]) -> DataStream[T_co | U]:
         """Merge this stream with others of the same type. Their records come in no particular order between streams."""
-        refs = list(self._refs)
+        refs = list(self.refs)
+        type_info: TypeInformation[Any] | None = self._type
         for stream in streams:
             if stream._environment is not self._environment:
                 raise UnsupportedOperation("streams of different environments cannot be joined into one job")
-            refs.extend(stream._refs)
-        return DataStream(self._environment, refs, self._type)
+            refs.extend(stream.refs)
+        return DataStream(self._environment, refs, type_info)
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    @overload
+    def connect(self, ds: DataStream[U]) -> ConnectedStreams[T_co, U]: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream[U]) -> BroadcastConnectedStream[T_co, U]: ...
+
+    def connect(
+        self, ds: DataStream[U] | BroadcastStream[U]
+    ) -> ConnectedStreams[T_co, U] | BroadcastConnectedStream[T_co, U]:
         """Connect two streams of different types for one function, or a stream and a broadcast one."""
         from penstock.datastream.builders.connected_streams import (
             BroadcastConnectedStream,
@@ -306,71 +322,96 @@ class DataStream(Settings):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
-    def join(self, other_stream: DataStream) -> JoinedStreams:
+    def join(self, other_stream: DataStream[U]) -> JoinedStreams[T_co, U]:
         """Join elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
         from penstock.datastream.builders.joined_streams import JoinedStreams
 
         return JoinedStreams(self, other_stream)
 
-    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+    def co_group(self, other_stream: DataStream[U]) -> CoGroupedStreams[T_co, U]:
         """Group elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
         from penstock.datastream.builders.joined_streams import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
 
     # --- windows over the whole stream ---
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
         """Cut the whole stream into windows, in one subtask."""
         from penstock.datastream.builders.keyed_stream import KeyedStream
         from penstock.datastream.builders.windowed_stream import AllWindowedStream, one_key
 
-        plain = self._origin if isinstance(self, KeyedStream) else self
+        plain: DataStream[T_co] = self._origin if isinstance(self, KeyedStream) else self
         return AllWindowedStream(KeyedStream(plain, one_key), window_assigner)
 
-    def time_window_all(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> AllWindowedStream:
+    def time_window_all(
+        self, size: LengthOfTime, slide: LengthOfTime | None = None
+    ) -> AllWindowedStream[T_co, TimeWindow]:
         """Cut records into windows, as in Flink 1.x, by the environment's notion of time: by default, event time."""
         return self.window_all(time_assigner(self._environment, size, slide))
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T_co, CountWindow]:
         """Cut records into windows of `size`, which start every `slide` records."""
         return self.window_all(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
-    def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
+    @overload
+    def key_by(
+        self, key_selector: FieldsOfKey, key_type: DeclaredType[K] | FieldsOfKey | None = None, *more: FieldsOfKey
+    ) -> KeyedStream[Any, T_co]: ...
+
+    @overload
+    def key_by(
+        self, key_selector: KeySelector[T_co, K] | Callable[[T_co], K], key_type: DeclaredType[K] | None = None
+    ) -> KeyedStream[K, T_co]: ...
+
+    def key_by(
+        self, key_selector: Key, key_type: TypeInformation[Any] | Key | None = None, *more: Key
+    ) -> KeyedStream[Any, T_co]:
         """Partition by a key: a function, a KeySelector, a field position, name or path, or several of these."""
         from penstock.datastream.builders.keyed_stream import KeyedStream
 
+        plain: DataStream[T_co] = self._origin if isinstance(self, KeyedStream) else self
         if key_type is None or isinstance(key_type, TypeInformation):
-            return KeyedStream(self, as_key_selector(key_selector, *more), key_type)
+            return KeyedStream(plain, as_key_selector(key_selector, *more), key_type)
         if (declared := type_of_class(key_type)) is not None:
-            return KeyedStream(self, as_key_selector(key_selector, *more), declared)
-        return KeyedStream(self, as_key_selector(key_selector, key_type, *more))
+            return KeyedStream(plain, as_key_selector(key_selector, *more), declared)
+        return KeyedStream(plain, as_key_selector(key_selector, key_type, *more))
 
     # --- how records are distributed ---
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T_co]:
         """Send each record to a random subtask."""
         return self._partition(Shuffle())
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T_co]:
         """Send records to all subtasks in turn."""
         return self._partition(Rebalance())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T_co]:
         """Send records to some subtasks in turn, so that each upstream subtask serves its own share."""
         return self._partition(Rescale())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T_co]:
         """Send all records to the first subtask."""
         return self._partition(Global())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T_co]:
         """Send each record to the subtask of the same index."""
         return self._partition(Forward())
 
+    @overload
+    def broadcast(self) -> DataStream[T_co]: ...
+
+    @overload
     def broadcast(
         self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> Any:
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any],
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> BroadcastStream[T_co]: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any] | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> DataStream[T_co] | BroadcastStream[T_co]:
         """Send a copy to every subtask. With descriptors, the result fills broadcast state when it is connected."""
         from penstock.datastream.builders.connected_streams import BroadcastStream
 
@@ -379,7 +420,21 @@ class DataStream(Settings):
             return stream
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
-    def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Key) -> DataStream:
+    @overload
+    def partition_custom(
+        self,
+        partitioner: Partitioner[K] | Callable[[K, int], int],
+        key_selector: KeySelector[T_co, K] | Callable[[T_co], K],
+    ) -> DataStream[T_co]: ...
+
+    @overload
+    def partition_custom(
+        self, partitioner: Partitioner[Any] | Callable[[Any, int], int], key_selector: FieldsOfKey
+    ) -> DataStream[T_co]: ...
+
+    def partition_custom(
+        self, partitioner: Partitioner[Any] | Callable[[Any, int], int], key_selector: Key
+    ) -> DataStream[T_co]:
         """Send each record to the subtask that partitioner(key, number of subtasks) chooses."""
         return self._partition(Custom(partitioner, as_key_selector(key_selector)))
 
@@ -389,7 +444,7 @@ class DataStream(Settings):
         return self._sink("Print to Std. Out", PrintSink(sink_identifier or "", self._type))
 
     def add_sink(
-        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | Sink | Callable[[Any], None]
+        self, sink_func: SinkFunction[T_co] | TwoPhaseCommitSinkFunction | Sink[T_co] | Callable[[T_co], object]
     ) -> DataStreamSink:
         """Call a SinkFunction, or a plain function, for every record. Sink connectors are accepted too."""
         if isinstance(sink_func, Sink):
@@ -398,14 +453,14 @@ class DataStream(Settings):
             return self.sink_to(as_sink(sink_func))
         return self._sink("Sink", FunctionSink(sink_func, None, self._keys_for(sink_func)))
 
-    def sink_to(self, sink: Sink) -> DataStreamSink:
+    def sink_to(self, sink: Sink[T_co]) -> DataStreamSink:
         """Write to a sink connector."""
-        stream = self
+        stream: DataStream[Any] = self
         if isinstance(sink, SupportsPreprocessing) and (transformer := sink.get_transformer()) is not None:
             stream = transformer.apply(self)
         return stream._sink("Sink", CommittingSink(sink, stream._type), kind="committing sink")
 
-    def transform(self, operator_name: str, operator: Sink) -> DataStreamSink:
+    def transform(self, operator_name: str, operator: Sink[T_co]) -> DataStreamSink:
         """Give a write-ahead sink its name, as in Flink 1.x.
 
         Functions are applied with process() and similar methods.
@@ -418,7 +473,20 @@ class DataStream(Settings):
         """Read the stream and keep nothing, to run it for its side effects or to measure it."""
         return self._sink("Discard", DiscardingSink())
 
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T_co]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator[T_co] | list[T_co]:
         """Run the job and iterate over this stream's records while it runs.
 
         With a limit, return a list of that many.
@@ -431,30 +499,31 @@ class DataStream(Settings):
         """Return the key selector that `func` needs for keyed state; a plain stream has none."""
         return None
 
-    def _input_refs(self) -> tuple[StreamRef, ...]:
-        return self._refs
+    def input_refs(self) -> tuple[StreamRef, ...]:
+        """Return the streams that an operator on this one reads: for other parts of Penstock, not for programs."""
+        return self.refs
 
-    def apply_operator(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
+    def apply_operator(self, name: str, operator: Operator, type_info: TypeInformation[R] | None) -> DataStream[R]:
         """Add an operator to this stream, and return the stream of its results."""
         if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
             operator.output_type = type_info
-        node = self._environment._add(Transformation(name, operator, [self._input_refs()]))
+        node = self._environment.add_node(Transformation(name, operator, [self.input_refs()]))
         return DataStream(self._environment, [StreamRef(node)], type_info)
 
     def _sink(self, name: str, operator: Operator, kind: str = "sink") -> DataStreamSink:
-        node = self._environment._add(Transformation(name, operator, [self._input_refs()], kind=kind))
+        node = self._environment.add_node(Transformation(name, operator, [self.input_refs()], kind=kind))
         return DataStreamSink(node)
 
-    def _partition(self, partitioning: Partitioning) -> DataStream:
-        refs = [StreamRef(ref.node, ref.tag, partitioning) for ref in self._refs]
+    def _partition(self, partitioning: Partitioning) -> DataStream[T_co]:
+        refs = [StreamRef(ref.node, ref.tag, partitioning) for ref in self.refs]
         return DataStream(self._environment, refs, self._type)
 
 
 @check_arguments
-class SplitStream(DataStream):
+class SplitStream(DataStream[T_co]):
     """A stream whose records have named outputs."""
 
-    def select(self, *output_names: str) -> DataStream:
+    def select(self, *output_names: str) -> DataStream[T_co]:
         """Return the records that belong to any of the named outputs, each of them once."""
         if not output_names:
             raise ValueError("select needs at least one output name")
@@ -472,7 +541,7 @@ class DataStreamSink(Settings):
 
 def time_assigner(
     environment: StreamExecutionEnvironment, size: LengthOfTime, slide: LengthOfTime | None
-) -> WindowAssigner[Any, Any]:
+) -> WindowAssigner[Any, TimeWindow]:
     """Return the assigner of time_window: by processing time if the environment's time characteristic says so."""
     if environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime:
         if slide is None:

@@ -14,7 +14,6 @@ from penstock.api.windows.assigners import (
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
-    required,
 )
 from penstock.api.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
 from penstock.api.windows.triggers import (
@@ -77,5 +76,4 @@ __all__ = [
     "TumblingProcessingTimeWindows",
     "Window",
     "WindowAssigner",
-    "required",
 ]

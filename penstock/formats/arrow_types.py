@@ -116,7 +116,7 @@ def _around_none(convert: Convert | None) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def converted(values: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
+def convert_column(values: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
     """Convert every value of a column except None."""
     return values if convert is None else [None if value is None else convert(value) for value in values]
 

@@ -69,12 +69,12 @@ class GatheredRows(BatchOfRows):
 
     @cached_property
     def batch(self) -> RecordBatch:
-        from penstock.formats.arrow_types import converted, to_arrow
+        from penstock.formats.arrow_types import convert_column, to_arrow
         from penstock.formats.columnar import schema_of
 
         arrow, schema = pyarrow(), schema_of(self.row_type)
         arrays = [
-            arrow.array(converted(column, to_arrow(declared)), field.type)
+            arrow.array(convert_column(column, to_arrow(declared)), field.type)
             for column, declared, field in zip(self._columns, self.row_type.field_types, schema, strict=True)
         ]
         return arrow.RecordBatch.from_arrays(arrays, schema=schema)

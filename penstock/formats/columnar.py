@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from penstock.base.arguments import check_arguments
-from penstock.common.composite_types import RowTypeInfo, required_row_type
+from penstock.common.composite_types import RowTypeInfo, as_row_type_info
 from penstock.common.serialization import BulkWriter
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
@@ -17,7 +17,7 @@ from penstock.errors import SchemaMismatch, TypeMismatch
 from penstock.formats.arrow_types import (
     arrow_type_of,
     cast_as,
-    converted,
+    convert_column,
     from_arrow,
     holds,
     readable_as,
@@ -37,7 +37,7 @@ GROUP_BYTES = 32 << 20
 
 def check_row_type(row_type: Any) -> RowTypeInfo:
     """Return the row type, or raise if a columnar file cannot hold such rows."""
-    checked = required_row_type(row_type)
+    checked = as_row_type_info(row_type)
     if not checked.field_types:
         raise ValueError("a columnar file needs at least one column")
     arrow_type_of(checked)
@@ -83,7 +83,7 @@ class Projection:
     def rows(self, batch: Any) -> list[Row]:
         """Return the rows of a batch that has the columns in `columns`."""
         columns = [
-            converted(values_as(batch.column(name), cast), convert)
+            convert_column(values_as(batch.column(name), cast), convert)
             for name, cast, convert in zip(self.columns, self._casts, self._converts, strict=True)
         ]
         return rows_from_columns((self._names, None, columns))
@@ -155,7 +155,7 @@ class ColumnarFormat(BulkFormat):
 
     def __post_init__(self) -> None:
         if self.row_type is not None:
-            object.__setattr__(self, "row_type", required_row_type(self.row_type))
+            object.__setattr__(self, "row_type", check_row_type(self.row_type))
             self.check_type(self.row_type)
         if self.batch_size < 1:
             raise ValueError(f"the batch size must be at least 1, but is {self.batch_size}")
@@ -236,7 +236,7 @@ class ColumnarWriter(BulkWriter):
         rows, self._rows = self._rows, []
         columns = zip(*self._row_type.fit(rows), strict=True)
         arrays = [
-            self._array(field, converted(column, convert))
+            self._array(field, convert_column(column, convert))
             for field, column, convert in zip(self._schema, columns, self._converts, strict=True)
         ]
         self._keep(pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import IO, Any
+from typing import IO, Any, Generic
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import OUT
 from penstock.common.typeinfo import TypeInformation
 
 Reject = Callable[[Any, Exception, str], None]
@@ -37,7 +38,7 @@ class FormatReader(ABC):
         """Release everything except the file itself."""
 
 
-class FileFormat(ABC):
+class FileFormat(ABC, Generic[OUT]):
     """A format as plain data."""
 
     splittable = False
@@ -47,22 +48,22 @@ class FileFormat(ABC):
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
         """Read the bytes from `start` to `end` of a file; from the beginning if `position` is None."""
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         """Return the type of the records, if it is known."""
         return None
 
 
 @check_arguments
-class StreamFormat(FileFormat):
+class StreamFormat(FileFormat[OUT]):
     """A format that is read record by record."""
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat[str]:
         """Read each line as one record, without its line end."""
         from penstock.formats.text_files import TextLineFormat
 
         return TextLineFormat(charset_name)
 
 
-class BulkFormat(FileFormat):
+class BulkFormat(FileFormat[OUT]):
     """A format that is read in batches of records."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
@@ -121,7 +121,7 @@ class AvroParquetReaders:
 
 
 def _in_columns(schema: Any) -> AvroSchema:
-    checked: AvroSchema = expected(AvroSchema, schema)
+    checked: AvroSchema = check_kind(AvroSchema, schema)
     check_row_type(RecordsInParquet(checked.schema_string).row_type)
     return checked
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import IO, Any
 
 from penstock.base.arguments import check_arguments
-from penstock.common.serialization import known_charset
+from penstock.common.serialization import check_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import UndecodableRecord
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
@@ -22,28 +22,41 @@ _WITH_SHIFT_STATES = ("iso2022", "hz", "utf-7")
 
 @check_arguments
 @dataclass(frozen=True)
-class TextLineFormat(StreamFormat):
+class TextLineFormat(StreamFormat[str]):
     r"""Lines of text, each a record without its line end, which is `\n` or `\r\n`.
 
     A line that is not text of the charset is a bad record. Files in a charset in which a line feed is not one byte,
-    such as UTF-16, are read whole; there, bytes that are not of the charset end the job.
+    such as UTF-16, are read whole; there, bytes that are not of the charset end the job. So are files with another
+    delimiter.
     """
 
     charset: str = "UTF-8"
+    delimiter: str = "\n"
+    """Text between two lines."""
+    skips_first: bool = False
+    """True if the first line of each file is no record."""
 
     def __post_init__(self) -> None:
-        known_charset(self.charset)
+        check_charset(self.charset)
+        if not self.delimiter:
+            raise ValueError("a line delimiter must not be empty")
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
         """True if the ends of lines can be found in the bytes of the charset, without decoding them."""
         name = codecs.lookup(self.charset).name
+        if self.delimiter != "\n":
+            return False
         return "\n".encode(self.charset) == b"\n" and not name.startswith(_WITH_SHIFT_STATES)
 
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
+        skips = self.skips_first and start == 0 and position is None
         if self.splittable:
-            return _TextLinesReader(Lines(file, start, end, position), reject, self.charset)
-        return _WholeTextReader(file, position or 0, self.charset)
+            lines = Lines(file, start, end, position)
+            if skips:
+                lines.take(1)
+            return _TextLinesReader(lines, reject, self.charset)
+        return _WholeTextReader(file, position or int(skips), self)
 
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -64,9 +77,9 @@ class _TextLinesReader(LinesReader):
 class _WholeTextReader(FormatReader):
     """Reads a file from its beginning. A position is the number of lines that were read."""
 
-    def __init__(self, file: IO[bytes], done: int, charset: str) -> None:
+    def __init__(self, file: IO[bytes], done: int, form: TextLineFormat) -> None:
         file.seek(0)
-        self._lines = _text_lines(file, charset)
+        self._lines = _text_lines(file, form.charset, form.delimiter)
         self._done = sum(1 for _ in islice(self._lines, done))
         self._next = next(self._lines, None)
         self.finished = self._next is None
@@ -84,8 +97,9 @@ class _WholeTextReader(FormatReader):
         return self._done
 
 
-def _text_lines(file: IO[bytes], charset: str) -> Iterator[str]:
+def _text_lines(file: IO[bytes], charset: str, delimiter: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(charset)()
+    ending = "\r" if delimiter == "\n" else ""
     rest = ""
     block = b"start"
     while block:
@@ -94,8 +108,8 @@ def _text_lines(file: IO[bytes], charset: str) -> Iterator[str]:
             text = rest + decoder.decode(block, final=not block)
         except UnicodeError as error:
             raise UndecodableRecord(f"the file is not {charset}: {error}") from None
-        *lines, rest = text.split("\n")
+        *lines, rest = text.split(delimiter)
         for line in lines:
-            yield line.removesuffix("\r")
+            yield line.removesuffix(ending)
     if rest:
-        yield rest.removesuffix("\r")
+        yield rest.removesuffix(ending)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from penstock.base.arguments import check_arguments
+from penstock.base.arguments import check_arguments, invalid_argument
 from penstock.metrics.histogram import Histogram, HistogramState
 from penstock.metrics.metric import COMBINING, Described, Metric
 from penstock.metrics.samples import COUNTER, GAUGE, HISTOGRAM, METER
@@ -16,6 +17,13 @@ from penstock.metrics.samples import COUNTER, GAUGE, HISTOGRAM, METER
 __all__ = ["Counter", "Distribution", "Gauge", "Histogram", "Meter", "Metric", "MetricGroup"]
 
 Number = int | float
+
+
+def _whole(method: str, argument: str, value: Any) -> int:
+    """Return the number for an object that stands for a whole number, such as NumPy's."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise invalid_argument(method, argument, value, "a whole number")
+    return operator.index(value)
 
 
 class Counter(Metric):
@@ -28,11 +36,11 @@ class Counter(Metric):
 
     def inc(self, n: int = 1) -> None:
         """Add `n` to the count."""
-        self._count += n
+        self._count += n if type(n) is int else _whole("Counter.inc", "n", n)
 
     def dec(self, n: int = 1) -> None:
         """Subtract `n` from the count."""
-        self._count -= n
+        self._count -= n if type(n) is int else _whole("Counter.dec", "n", n)
 
     def get_count(self) -> int:
         """Return the count."""
@@ -95,6 +103,8 @@ class Meter(Metric):
 
     def mark_event(self, value: int = 1) -> None:
         """Count events that happen now."""
+        if type(value) is not int:
+            value = _whole("Meter.mark_event", "value", value)
         self._count += value
         second = int(self._clock())
         if self._recent and self._recent[-1][0] == second:
@@ -264,7 +274,7 @@ class MetricGroup:
         changed = {
             name: value
             for full, metric in self._find_registry().metrics.items()
-            for part, value in metric.reported().items()
+            for part, value in metric.report().items()
             if not _same(last.get(name := f"{full}.{part}" if part else full, _NOTHING), value)
         }
         last.update(changed)

@@ -67,7 +67,7 @@ def _readings(state: HistogramState) -> dict[str, Any]:
     return moments | known | dict(zip(QUANTILES, within, strict=True))
 
 
-def merged(states: Iterable[HistogramState]) -> HistogramState:
+def merge_histograms(states: Iterable[HistogramState]) -> HistogramState:
     """Return the histogram of all values of several histograms."""
     given = list(states)
     seen = sum(state.seen for state in given)
@@ -168,7 +168,7 @@ class Histogram(Metric):
     def state(self) -> HistogramState:
         """Return the state as plain data. It is the same object as long as no value is added."""
         if self._state is None:
-            self._state = merged([self._older, self._younger()])._replace(seen=self._seen)
+            self._state = merge_histograms([self._older, self._younger()])._replace(seen=self._seen)
         return self._state
 
     def _younger(self) -> HistogramState:
@@ -178,7 +178,7 @@ class Histogram(Metric):
     def readings(self) -> dict[str, Any]:
         return self.state().readings()
 
-    def reported(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return {"": self.state()}
 
 

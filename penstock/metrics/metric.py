@@ -25,7 +25,7 @@ class Metric:
         """Return the readings by name. The empty name stands for the metric itself."""
         raise NotImplementedError
 
-    def reported(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return the report of a slot for the driver: the readings, or data from which they are computed."""
         return self.readings()
 

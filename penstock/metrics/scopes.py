@@ -32,7 +32,7 @@ class ScopeFormats:
 
     >>> options = {"metrics.scope.jm": "flink.<host>", "metrics.scope.jm-job": "*.<job_name>"}
     >>> formats = ScopeFormats.from_configuration(options)
-    >>> formats.formatted("jm_job", {"<host>": "server1", "<job_name>": "orders"})
+    >>> formats.scope_parts("jm_job", {"<host>": "server1", "<job_name>": "orders"})
     ('flink', 'server1', 'orders')
     """
 
@@ -50,10 +50,10 @@ class ScopeFormats:
             parts[scope] = (*around, *rest) if first == _INHERIT else (first, *rest)
         return cls(parts, configuration.get(DELIMITER_OPTION) or ".")
 
-    def formatted(self, scope: str, variables: Mapping[str, str]) -> tuple[str, ...]:
+    def scope_parts(self, scope: str, variables: Mapping[str, str]) -> tuple[str, ...]:
         """Return the parts of a scope with values in place of variables. Variables without a value stay as they are."""
         return tuple(variables.get(part, part) for part in self.parts[scope])
 
-    def joined(self, scope: tuple[str, ...], name: str) -> str:
+    def full_name(self, scope: tuple[str, ...], name: str) -> str:
         """Return a full name: the parts of a scope and the metric's name, joined by the delimiter."""
         return self.delimiter.join((*scope, name))

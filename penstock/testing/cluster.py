@@ -72,7 +72,7 @@ class InProcessCluster:
         """Answer the questions of clients. Only one slot works at a time, and all slots are now between two steps."""
         if self.asides.due_in() is not None:
             for slot, lookup in self.asides.questions().items():
-                self.asides.found(self.slots[slot].look_within(cloudpickle.loads(cloudpickle.dumps(lookup))))
+                self.asides.answer(self.slots[slot].look_within(cloudpickle.loads(cloudpickle.dumps(lookup))))
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         """Answer clients' questions, given by slot, between two epochs."""
@@ -114,12 +114,17 @@ class InProcessCluster:
         """Return None: the process has no cores other than its own."""
         return None
 
-    def end_application(self, described: bytes) -> None:
-        """Do nothing: there is no application."""
+    def end_application(self, described: bytes) -> bool:
+        """Return True: there is no application."""
+        return True
 
     def capacity(self) -> int | None:
         """Return None: a process has room for any number of slots."""
         return None
+
+    def has_room(self, slots: int) -> bool:
+        """Return True: a process has room for any number of slots."""
+        return True
 
     def interrupt(self) -> None:
         """Do nothing: a function in this process cannot be stopped. The job ends after the epoch."""

@@ -111,15 +111,15 @@ class OperatorHarness:
         self._now = 0
         self._epoch = 0
         self._seen: dict[str | None, list[tuple[str, Any, int | None]]] = {name: [] for name in self._names.values()}
-        backend = environment._settings.state_backend
+        backend = environment.settings.state_backend
         deployment = deployment_of(self._plan, JobID().hex, watermark_interval=-1, state_backend=backend)
         self._absorb(self._cluster.deploy(deployment))
 
     @staticmethod
     def _observe(environment: StreamExecutionEnvironment, stream: DataStream, name: str = "main") -> str:
         uid = f"observed {name}"
-        environment._add(
-            Transformation("Observe", _RecordingSink(), [stream._input_refs()], kind="sink", uid=uid, parallelism=1)
+        environment.add_node(
+            Transformation("Observe", _RecordingSink(), [stream.input_refs()], kind="sink", uid=uid, parallelism=1)
         )
         return uid
 

@@ -101,7 +101,7 @@ COMBINATIONS = (
     Combination("3.5", "3.11", "2"),
     Combination("3.5", "3.12", "2"),
 )
-"""The whole suite runs with Spark 4.3, Python 3.11 and pandas 2."""
+"""The whole suite runs with Spark 4.3, Python 3.11 and pandas 3."""
 
 
 @dataclass

@@ -146,6 +146,10 @@ SAME_JOB = {
     "_copy_sink",
     # Files and a database that end with the process that wrote them
     "Arrivals._read_early",
+    "Gathered.put",
+    "IterationDriver._combine",
+    "IterationDriver.put",
+    "Place.__init__",
     "Entries._fetch",
     "Entries._fetch_all",
     "RocksTable.peek",

@@ -29,7 +29,9 @@ from penstock.service.server.cli import app as server_app
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deployment"
-MANIFESTS = sorted(path for path in (FOLDER / "kubernetes").rglob("*.yaml") if path.name != "kustomization.yaml")
+DRIVER = FOLDER / "kubernetes/submit/driver.yaml"
+NO_MANIFESTS = ("kustomization.yaml", DRIVER.name)
+MANIFESTS = sorted(path for path in (FOLDER / "kubernetes").rglob("*.yaml") if path.name not in NO_MANIFESTS)
 KUSTOMIZATIONS = sorted((FOLDER / "kubernetes").rglob("kustomization.yaml"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPARK = Path(pyspark.__file__).parent
@@ -50,10 +52,17 @@ def executor() -> dict[str, Any]:
     return found
 
 
+def driver() -> dict[str, Any]:
+    """The template of the driver's pod of spark-submit."""
+    found: dict[str, Any] = yaml.safe_load(DRIVER.read_text())
+    return found
+
+
 PODS = {
     "server": lambda: the("Deployment")["spec"]["template"]["spec"],
     "job": lambda: the("Job", "penstock-job")["spec"]["template"]["spec"],
     "executor": lambda: executor()["spec"],
+    "driver": lambda: driver()["spec"],
 }
 
 
@@ -70,9 +79,9 @@ def test_the_schemas_tell_what_is_wrong() -> None:
         kubernetes_validate.validate(wrong, "1.33", strict=True)
 
 
-def test_the_template_of_executors_is_a_pod() -> None:
-    template = executor()
-    template["metadata"]["name"] = "executor"
+@pytest.mark.parametrize("template", [executor(), driver()], ids=["executor", "driver"])
+def test_a_template_is_a_pod(template: dict[str, Any]) -> None:
+    template["metadata"]["name"] = "set-by-spark"
     template["spec"]["containers"][0]["image"] = "set-by-spark"
     kubernetes_validate.validate(template, "1.33", strict=True)
 
@@ -122,7 +131,7 @@ def test_what_a_pod_refers_to_is_there(name: str) -> None:
             assert volume["configMap"]["name"] in {*generated, the("ConfigMap")["metadata"]["name"]}
     assert [source["secretRef"]["name"] for source in container["envFrom"]] == ["penstock-storage"]
     assert the("Secret", "penstock-storage")
-    if name != "executor":
+    if name not in ("executor", "driver"):
         assert pod["serviceAccountName"] == the("ServiceAccount")["metadata"]["name"]
 
 
@@ -280,7 +289,7 @@ PLACES = {
 def test_spark_is_started_with_the_settings_of_the_page(place: str, tmp_path: Path) -> None:
     """A stand-in for `spark-submit` notes how it was called, and ends."""
     assert not is_server(PLACES[place][1])
-    (line,) = [line for page, line in PENSTOCK if page.endswith("/yarn.md") and " run " in line]
+    line = next(line for page, line in PENSTOCK if page.endswith("/yarn.md") and " run " in line)
     settings = [word for word in readable(line) if word.startswith("spark.")]
     (tmp_path / "bin").mkdir()
     script, noted = tmp_path / "bin/spark-submit", tmp_path / "called.json"

@@ -27,6 +27,11 @@ to 2
 """
 
 EXPECTED = {
+    "k_means": """\
+cluster 1: centre 1.00, 1.50
+cluster 2: centre 8.50, 8.67
+cluster 3: centre 1.50, 8.50
+""",
     "sql_best_sellers": """\
 00:00 1. Pen: 34 pieces
 00:00 2. Cap: 24 pieces

@@ -16,6 +16,10 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PUBLIC = [
     "penstock.cep",
     "penstock.common",
+    "penstock.dataset",
+    "penstock.dataset.accumulators",
+    "penstock.dataset.aggregators",
+    "penstock.dataset.functions",
     "penstock.datastream",
     "penstock.errors",
     "penstock.metrics",

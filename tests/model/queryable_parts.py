@@ -19,6 +19,7 @@ from penstock.datastream.state import (
 from penstock.engine.queryable.query_requests import QueryRequest
 from penstock.engine.state.key_groups import key_group
 from penstock.testing import InProcessCluster
+from tests.keyed_states import state_of
 
 KINDS = ("value", "list", "map", "reducing", "aggregating")
 KEYS = ["a", "b", "c", 1, 2.5, ("t", 1)]
@@ -68,7 +69,7 @@ class EveryKind(KeyedProcessFunction):
             descriptor.set_queryable(f"q-{descriptor.get_name()}")
             if self.ttl is not None:
                 descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(self.ttl)).build())
-            self.states[descriptor.get_name()] = context.get_state(descriptor)
+            self.states[descriptor.get_name()] = state_of(context, descriptor)
 
     def process_element(self, value, ctx):
         _, kind, number = value
@@ -160,7 +161,7 @@ class AskingCluster(InProcessCluster):
         for slot, lookup in self.asides.questions().items():
             self.looks[slot] += 1
             self.cuts[self.attempt, self.epoch - 1, slot, self.looks[slot]] = len(APPLIED)
-            self.asides.found(self.slots[slot].look_within(lookup))
+            self.asides.answer(self.slots[slot].look_within(lookup))
 
     def ask(self, how_often):
         for _ in range(self.random.choice(how_often)):

@@ -31,7 +31,7 @@ def options_for(timeout):
     """The options of a program that sets this buffer timeout."""
     names = {"penstock.epoch.max-time": f"{MAX_MILLIS} ms", "penstock.epoch.max-records": str(MAX_RECORDS)}
     env = StreamExecutionEnvironment(Configuration.from_dict(names)).set_buffer_timeout(timeout)
-    return env._settings.epochs()
+    return env.settings.epochs()
 
 
 def plan():

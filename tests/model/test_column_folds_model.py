@@ -22,6 +22,7 @@ from penstock.datastream.window import (
 )
 from penstock.engine.operators.functions.rolling import ReduceOperator
 from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.engine.state.tables import Layout
 from penstock.engine.windows.window_operator import WindowOperator
 from penstock.errors import JobFailed
@@ -168,3 +169,16 @@ def test_columns_without_timestamps_fail_as_rows_do(windows, times):
     ending, said = behaviour(build, elements, lambda mixed: True)[:2]
     assert (ending, said) == behaviour(build, elements, lambda mixed: False)[:2]
     assert ending == "failed" and "timestamp" in said
+
+
+@pytest.mark.parametrize("windows", ["tumbling", "tumbling with offset", "sliding", "with gaps"])
+@pytest.mark.parametrize("edge", [MIN_TIMESTAMP, MIN_TIMESTAMP + 30, MAX_TIMESTAMP - 30])
+def test_columns_near_the_ends_of_time_are_folded_as_rows_are(windows, edge):
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64()), ("id", pa.int32())])
+    batch = pa.RecordBatch.from_pylist([{"k": "a", "n": 1, "id": 0}], schema=schema)
+
+    def build(stream):
+        return stream.key_by("k").window(WINDOWS[windows]).sum("n")
+
+    for time in range(edge, edge + 30):
+        check(build, [("chunk", Columns(batch, pa.array([time], pa.int64())), True), ("watermark", 10_000, None)])

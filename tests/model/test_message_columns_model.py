@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.connectors.kafka.decoding import Messages
 from penstock.formats.avro import avro_format as avro
-from penstock.table.connectors import declared, kafka_records, message_columns
+from penstock.table.connectors import declare_table, kafka_records, message_columns
 from penstock.table.connectors.kafka_table import Kafka, UpsertKafka
 from penstock.table.connectors.message_formats import avro_schema
 from penstock.table.logical.nodes import Column
@@ -88,7 +88,7 @@ def table_of(columns, metadata=(), key=(), **options):
     found = {name.replace("__", "-").replace("_", "."): value for name, value in options.items()}
     whole = (*columns, *(Column(f"meta {name}", METADATA[name]) for name in metadata))
     places = tuple((len(columns) + index, name) for index, name in enumerate(metadata))
-    return declared("t", found, whole, places, key)
+    return declare_table("t", found, whole, places, key)
 
 
 def columns_of(fields):

@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -26,6 +27,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult,
 }
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,19 @@ class Mutant:
 
     line: int
     change: str
-    text: str
+    tree: ast.Module
+    """The changed program, whose lines have the numbers of the original ones."""
     lines: range = range(0)
     """The lines of which a test must run one to notice it."""
     source: str = ""
     """The text of the line."""
+    at_import: bool = False
+    """Whether the place belongs to the body of the module or of a class."""
+
+    @property
+    def text(self) -> str:
+        """The text of the changed program."""
+        return ast.unparse(self.tree)
 
 
 def mutants_of(text: str) -> list[Mutant]:
@@ -46,16 +56,30 @@ def mutants_of(text: str) -> list[Mutant]:
 
     Annotations, docstrings, decorators, lines for the log and `strict` of zip() do not count.
     """
-    count, written = len(list(_places(ast.parse(text)))), text.splitlines()
-    found = []
-    for index in range(count):
-        tree = ast.parse(text)
-        place = list(_places(tree))[index]
-        lines = _lines(place[0])
-        line, change = _apply(place)
-        source = written[line - 1].strip()
-        found.append(Mutant(line, change, ast.unparse(ast.fix_missing_locations(tree)), lines, source))
-    return found
+    return [mutant_of(text, index) for index in range(count_mutants(text))]
+
+
+def count_mutants(text: str) -> int:
+    """Count the places of a program that can be changed."""
+    return sum(1 for _ in _places(ast.parse(text)))
+
+
+def changes_of(text: str) -> list[tuple[str, str]]:
+    """Return the text of the line and the change of every mutant."""
+    written = text.splitlines()
+    places = _places(ast.parse(text))
+    return [(written[getattr(node, "lineno", 1) - 1].strip(), _describe(node, kind)[1]) for node, kind, _ in places]
+
+
+def mutant_of(text: str, index: int) -> Mutant:
+    """Change one place of a program, by its number."""
+    tree = ast.parse(text)
+    place = next(islice(_places(tree), index, None))
+    lines = _lines(place[0])
+    functions = [range(one.lineno, (one.end_lineno or 0) + 1) for one in ast.walk(tree) if isinstance(one, FUNCTIONS)]
+    line, change = _apply(place)
+    at_import = not any(line in function for function in functions)
+    return Mutant(line, change, ast.fix_missing_locations(tree), lines, text.splitlines()[line - 1].strip(), at_import)
 
 
 def _lines(node: ast.AST) -> range:
@@ -112,14 +136,19 @@ def _is_string(node: ast.AST) -> bool:
 def _apply(place: Place) -> tuple[int, str]:
     """Make one change in a tree, and describe it."""
     node, kind, owner = place
-    line, before = getattr(node, "lineno", 0), ast.unparse(node)
-    new = _changed(copy.copy(node), kind)
+    new, change = _describe(node, kind)
     for name, value in ast.iter_fields(owner):
         if value is node:
             setattr(owner, name, new)
         elif isinstance(value, list) and any(one is node for one in value):
             setattr(owner, name, [new if one is node else one for one in value])
-    return line, f"{kind}: {before.splitlines()[0]}  ->  {ast.unparse(new).splitlines()[0]}"
+    return getattr(node, "lineno", 0), change
+
+
+def _describe(node: ast.AST, kind: str) -> tuple[ast.AST, str]:
+    """Return a changed copy of a node, and a description of the change."""
+    new = _changed(copy.copy(node), kind)
+    return new, f"{kind}: {ast.unparse(node).splitlines()[0]}  ->  {ast.unparse(new).splitlines()[0]}"
 
 
 def _changed(node: ast.AST, kind: str) -> ast.AST:

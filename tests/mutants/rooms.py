@@ -15,6 +15,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("penstock/engine/operators/watermarks.py",),
         (
             "tests/unit/runtime/test_watermark_operator.py",
+            "tests/unit/runtime/test_watermark_times.py",
             "tests/unit/runtime/test_alignment.py",
             "tests/unit/runtime/test_columnar_streams.py",
             "tests/model/test_gate_model.py",
@@ -41,7 +42,6 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/model/test_window_cleanup_model.py",
             "tests/model/test_column_folds_model.py",
             "tests/model/test_joins_model.py",
-            "tests/recovery/test_joins_recovery.py",
         ),
     ),
     "exchange": (
@@ -49,7 +49,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "tests/model/test_frames_model.py",
             "tests/model/test_exchange_model.py",
+            "tests/model/test_columns_model.py",
             "tests/unit/runtime/test_frames.py",
+            "tests/unit/runtime/test_writers.py",
             "tests/unit/runtime/test_distribution.py",
             "tests/unit/runtime/test_columnar_streams.py",
             "tests/unit/runtime/test_latency_markers.py",
@@ -57,11 +59,16 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "sinks": (
         ("penstock/engine/operators/sinks/committing.py", "penstock/connectors/committing/two_phase_sink.py"),
-        ("tests/unit/runtime/test_sinks.py", "tests/unit/recovery", "tests/connectors/two_phase"),
+        (
+            "tests/unit/recovery/test_batch_commits.py",
+            "tests/unit/recovery/test_committing_operator.py",
+            "tests/unit/recovery/test_committing_sink.py",
+            "tests/connectors/two_phase/test_two_phase_commit.py",
+        ),
     ),
     "cep": (
         ("penstock/cep/cep_operator.py", "penstock/cep/event_matching.py", "penstock/cep/waiting_keys.py"),
-        ("tests/unit/cep", "tests/model/test_pattern_model.py", "tests/cep", "tests/recovery/test_pattern_recovery.py"),
+        ("tests/unit/cep", "tests/model/test_pattern_model.py", "tests/cep"),
     ),
     "sql": (
         (
@@ -71,7 +78,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "penstock/table/operators/aggregate/group_aggregate.py",
             "penstock/table/operators/rank/deduplicate.py",
         ),
-        ("tests/table/runtime", "tests/table/sql"),
+        ("tests/table/runtime",),
     ),
     "checkpoints": (
         (
@@ -79,19 +86,35 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "penstock/engine/checkpoint/rules.py",
             "penstock/engine/checkpoint/ownership.py",
         ),
-        ("tests/unit/checkpoint", "tests/model/test_ownership_model.py"),
+        (
+            "tests/unit/checkpoint/test_coordinator.py",
+            "tests/unit/checkpoint/test_coordinator_orders.py",
+            "tests/unit/checkpoint/test_ownership.py",
+            "tests/unit/checkpoint/test_ownership_records.py",
+            "tests/unit/checkpoint/test_protocol.py",
+        ),
     ),
     "job": (
         ("penstock/engine/job/state_machine.py", "penstock/engine/job/restarts.py", "penstock/engine/job/adaptive.py"),
         (
-            "tests/unit/job",
-            "tests/unit/recovery/test_restart_loop.py",
+            "tests/unit/job/test_adaptive_driver.py",
+            "tests/unit/job/test_asked_checkpoints.py",
+            "tests/unit/job/test_driver.py",
+            "tests/unit/job/test_endings.py",
+            "tests/unit/job/test_restarts.py",
+            "tests/unit/job/test_state_machine.py",
             "tests/model/test_job_machine_model.py",
-            "tests/recovery/test_adaptive_jobs.py",
         ),
     ),
     "links": (
         ("penstock/spark/links/links.py", "penstock/spark/links/mesh.py", "penstock/spark/links/lifelines.py"),
-        ("tests/unit/spark", "tests/nemesis/test_hosts.py"),
+        (
+            "tests/unit/spark/test_links.py",
+            "tests/unit/spark/test_lifelines.py",
+            "tests/unit/spark/test_lifelines_by_hand.py",
+            "tests/unit/spark/test_link_options.py",
+            "tests/unit/spark/test_mesh.py",
+            "tests/unit/spark/test_side_links.py",
+        ),
     ),
 }

@@ -195,6 +195,10 @@ class Cluster:
         """The number of slots on each worker that has any."""
         return {host.name: count for host in self.workers if (count := len(host.find("slot")))}
 
+    def workers_are_back(self) -> bool:
+        """Return True if every worker has an executor, so that all cores can be used."""
+        return all(host.find("CoarseGrainedExecutorBackend") for host in self.workers)
+
     def checkpoint(self) -> tuple[int, int, int]:
         """The newest complete checkpoint: its job, its number, and when it was published in milliseconds.
 
@@ -233,6 +237,14 @@ class Cluster:
         )
 
     # --- savepoints ---
+    def rescale_running(self, parallelism: int) -> None:
+        """Let the job continue with another parallelism in the same driver, if that lives long enough."""
+        wanted, draft = self.folder / "parallelism", self.folder / "parallelism.draft"
+        draft.write_text(str(parallelism))
+        draft.rename(wanted)
+        self.settings.parallelism = parallelism
+        self.until(lambda: self.has_ended() or not wanted.exists(), "no other parallelism")
+
     def rescale(self, parallelism: int) -> bool:
         """Stop the job with a savepoint and let it go on with another parallelism, unless it is over before."""
         savepoint, stop = self.folder / "savepoint", self.folder / "stop"

@@ -5,11 +5,13 @@
 `stream` counts numbers by key and writes them with a sink that commits; `sql` writes the numbers into files, and counts
 and sums by key into a table of SQLite. What is to outlive hosts is on DISK. Settings come from the environment:
 PARALLELISM, BACKEND, RESTORE (the savepoint to start from), JOB_ID, COUNT and MASTER. A file FOLDER/stop asks for a
-savepoint, with which the program ends; its path is then in FOLDER/savepoint.
+savepoint, with which the program ends; its path is then in FOLDER/savepoint. A number in FOLDER/parallelism is the
+parallelism with which the job continues in the same program; the file is then deleted.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import sys
@@ -151,7 +153,19 @@ def _wrong_numbers(found: Counter[int], count: int) -> str | None:
     return None
 
 
+def rescale(client: Any, wanted: Path) -> None:
+    """Give the running job the parallelism that a file names, if there is one."""
+    if wanted.exists():
+        try:
+            client._job.rescale(int(wanted.read_text()))
+        except PenstockError as error:
+            print(f"not rescaled: {error}", file=sys.stderr)
+        wanted.unlink()
+
+
 def main(folder: str, disk: str, kind: str) -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("penstock.job").setLevel(logging.DEBUG)
     env = StreamExecutionEnvironment.get_execution_environment(configuration(disk))
     handle = KINDS[kind](env, disk, int(os.environ["COUNT"]))
     stop = Path(folder, "stop")
@@ -166,7 +180,8 @@ def main(folder: str, disk: str, kind: str) -> None:
                 Path(folder, "savepoint").write_text(path)
                 stop.unlink()
                 return
-        time.sleep(0.1)
+        rescale(handle, Path(folder, "parallelism"))
+        time.sleep(0.02)
     handle.get_job_execution_result().result()
     Path(folder, "ended").touch()
 

@@ -57,7 +57,7 @@ KINDS = {
     "slow": CABLES,
     "storage": STORAGE,
     "pause": PAUSES,
-    "rescale": ("savepoint", "crash"),
+    "rescale": ("running", "savepoint", "crash"),
     "clock": CLOCKS,
 }
 TOGETHER = ("kill", "partition", "one-way", "flap", "slow", "pause", "clock")

@@ -173,6 +173,8 @@ def _rescale(cluster: Cluster, fault: Fault) -> Mending:
     parallelism = 1 + fault.choice % (CORES * (len(WORKERS) - 1))
     if fault.what == "savepoint":
         cluster.rescale(parallelism)
+    elif fault.what == "running":
+        cluster.rescale_running(parallelism)
     else:
         cluster.kill_driver()
         cluster.settings.parallelism = parallelism

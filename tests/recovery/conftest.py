@@ -136,7 +136,7 @@ class Job:
     def savepoint_and_cancel(self, directory: Path | str) -> str:
         """Take a savepoint, and cancel before the job has done anything more."""
         self.wait_until_held()
-        coordinator = self._handle._driver.coordinator
+        coordinator = self._handle.job_driver.coordinator
         self.cluster.hold_when = lambda: any(checkpoint.savepoint for checkpoint in coordinator.history)
         path: str = self.asked(None, directory).result(PATIENCE)
         self.cluster.hold_when = lambda: False
@@ -163,12 +163,12 @@ class Job:
     # --- looking inside ---
     def waiting_requests(self) -> int:
         """How many savepoints were asked for and not begun yet."""
-        driver = self._handle._driver
+        driver = self._handle.job_driver
         return self._waiting(SavepointWanted) + len(driver._machine._requests)
 
     def _waiting(self, kind: type) -> int:
         """How many messages of a kind the driver has not passed on to its machine yet."""
-        return sum(isinstance(message, kind) for message in list(self._handle._driver._messages))
+        return sum(isinstance(message, kind) for message in list(self._handle.job_driver._messages))
 
     @staticmethod
     def until(happened: Callable[[], Any]) -> None:

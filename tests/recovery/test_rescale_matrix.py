@@ -213,7 +213,7 @@ def of_mixed_parallelism(build: Build, seed: int) -> Build:
     def mixed(env: StreamExecutionEnvironment) -> None:
         build(env)
         chance = random.Random(seed)
-        for node in reachable(env._sinks):
+        for node in reachable(env.sinks):
             if node.parallelism is None and not node.non_parallel:
                 node.parallelism = chance.choice([1, 2, 3, 5])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.base.logs.levels import checked
+from penstock.base.logs.levels import check_levels
 from penstock.common.job import JobStatus
 from penstock.engine.checkpoint.checkpoint_history import CheckpointRecord, CheckpointStatus, CheckpointsView, SlotShare
 from penstock.engine.job.job_record import (
@@ -164,7 +164,7 @@ class ScriptedJobs:
 
     def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
         self.record(job_id)
-        self.levels.update(checked(levels))
+        self.levels.update(check_levels(levels))
 
     def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
         self.profiled.append(order)

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from penstock.service.server.home import running_server
-from tests.server.processes import ServerProcess
-from tests.waiting import SPARK_SECONDS
+from tests.waiting import SPARK_SECONDS, until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 
@@ -57,9 +56,18 @@ def test_start_status_and_stop(penstock, tmp_path):
 
 
 def test_a_server_in_the_foreground_ends_well_when_it_is_terminated(tmp_path):
-    server = ServerProcess(tmp_path).start()
-    server.process.terminate()
-    assert server.process.wait(SPARK_SECONDS) == 0, server.log()
+    """Its log is in the terminal, and in the file that its web pages show."""
+    home, said = tmp_path / "home", tmp_path / "said"
+    command = [sys.executable, "-m", "penstock", "server", "start", "--foreground", "--port", "0"]
+    with said.open("wb") as file:
+        server = subprocess.Popen(command, stderr=file, env={**os.environ, "PENSTOCK_HOME": str(home)})
+    try:
+        until(lambda: running_server(home) is not None, patience=SPARK_SECONDS, told=said.read_text)
+    finally:
+        server.terminate()
+    assert server.wait(SPARK_SECONDS) == 0, said.read_text()
+    log = (home / "server.log").read_text()
+    assert "the server listens at http://" in log and log == said.read_text()
 
 
 def test_what_cannot_be_started_says_why(penstock, tmp_path):

@@ -57,7 +57,8 @@ def test_a_job_from_submission_over_savepoint_and_rescaling_to_its_end(jobs, tmp
     jobs.rescale(job, 3)
     record = await_checkpoints(jobs, job)
     assert [vertex.parallelism for vertex in record.vertices] == [3, 3]
-    assert record.checkpoints.restored.savepoint
+    assert record.checkpoints.restored is not None and not record.checkpoints.restored.savepoint
+    assert jobs._supervisor.find(job)[0].number == 1, "the same driver runs it"
 
     with pytest.raises(PenstockError, match=r"from 1 to 128"):
         jobs.rescale(job, 200)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.errors import AlreadyThere, NotEnoughSlots
-from penstock.service.rest.job_backend import Refused
+from penstock.errors import AlreadyThere, NotEnoughSlots, PenstockError
 from penstock.service.server.specs import How
 from tests.server.helping import ADDRESS, HERE, await_checkpoints, await_record, check_counts, logs, service, submit
 from tests.waiting import until
@@ -102,12 +101,20 @@ def test_a_job_that_cannot_be_rescaled_runs_on_as_before(servers, tmp_path):
     program.write_text(BUILT_FOR_TWO.replace("{capacity}", "None"))
     job = submit(server.jobs, program)
     await_checkpoints(server.jobs, job)
-    with pytest.raises(Refused, match=r"earlier parallelism.*there are two cores"):
+    with pytest.raises(PenstockError, match=r"earlier parallelism.*there are two cores"):
         server.jobs.rescale(job, 3)
     record = await_checkpoints(server.jobs, job)
     assert [vertex.parallelism for vertex in record.vertices] == [2]
     server.jobs.rescale(job, 1)
     assert [vertex.parallelism for vertex in await_checkpoints(server.jobs, job).vertices] == [1]
+    program = server.supervisor.find(job)[0]
+    assert (program.number, program.revision.parallelism) == (1, 1), "the driver is the same, and a later one knows"
+    assert program.driver is not None
+    program.driver.kill()
+    until(lambda: program.number == 2)
+    record = await_checkpoints(server.jobs, job)
+    assert [vertex.parallelism for vertex in record.vertices] == [1]
+    assert record.checkpoints.restored is not None, "it continues, and does not begin anew"
 
 
 def test_a_parallelism_beyond_the_cores_stops_nothing(servers, tmp_path):

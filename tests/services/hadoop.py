@@ -23,12 +23,14 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
+from tests.services.kerberos import REALM, Kdc
 from tests.services.pinned import pinned_jars
 from tests.services.service import Service
 
 JARS = Path(__file__).with_suffix(".jars")
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 OPENED = ("java.lang", "java.util", "java.net", "java.io", "java.nio", "sun.nio.ch")
+KERBEROS_OPENED = ("java.security.jgss/sun.security.krb5",)
 HEAP = "700m"
 NODE_MEGABYTES, NODE_CORES = 8192, 8
 LOGGING = """\
@@ -64,6 +66,24 @@ TOLD = (
     "yarn.resourcemanager.am.max-attempts",
 )
 """Settings of the resource manager that its clients need."""
+PRINCIPAL = f"hadoop/localhost@{REALM}"
+"""Principal of all daemons. They are one process, which can log in once only."""
+WEB = f"HTTP/localhost@{REALM}"
+SECURED = {
+    "hadoop.security.authentication": "kerberos",
+    "hadoop.security.authorization": "true",
+    "hadoop.security.auth_to_local": "DEFAULT",
+    "dfs.namenode.kerberos.principal": PRINCIPAL,
+    "dfs.datanode.kerberos.principal": PRINCIPAL,
+    "dfs.block.access.token.enable": "true",
+    "dfs.data.transfer.protection": "authentication",
+    "yarn.resourcemanager.principal": PRINCIPAL,
+    "yarn.nodemanager.principal": PRINCIPAL,
+}
+"""Settings of a cluster with Kerberos, of its daemons and its clients."""
+KEYTABS = ("dfs.namenode", "dfs.datanode", "yarn.resourcemanager", "yarn.nodemanager")
+TOKEN_RENEWAL, TOKEN_LIFETIME = 60, 240
+"""Seconds after which a delegation token must be renewed, and after which it ends for good."""
 
 
 class Hadoop(Service):
@@ -72,14 +92,16 @@ class Hadoop(Service):
     name = "hadoop"
     patience = 300.0
 
-    def __init__(self, nodes: int = 0, service: str | None = None) -> None:
+    def __init__(self, nodes: int = 0, service: str | None = None, kdc: Kdc | None = None) -> None:
         """`nodes` is the number of YARN's node managers; 0 starts HDFS alone.
 
-        `service` is the name of a name service with two name nodes, of which the first is active.
+        `service` is the name of a name service with two name nodes, of which the first is active. `kdc` is one that
+        runs: then all daemons and clients must log in.
         """
         super().__init__()
         self.nodes = nodes
         self.service = service
+        self.kdc = kdc
         self.gateway: JavaGateway | None = None
 
     def install(self) -> None:
@@ -89,6 +111,9 @@ class Hadoop(Service):
     def launch(self) -> subprocess.Popen[bytes]:
         (self.folder / "log4j.properties").write_text(LOGGING)
         self.conf.mkdir(exist_ok=True)
+        if self.kdc is not None:
+            # Node managers fetch files with the configuration on their classpath.
+            _write(self.folder / "core-site.xml", SECURED)
         own = [SPARK_JARS / f"hadoop-client-{part}-{hadoop_version()}.jar" for part in ("api", "runtime")]
         # py4j passes the output on for as long as the process lives.
         log = (self.folder / "log").open("a", buffering=1)
@@ -101,6 +126,7 @@ class Hadoop(Service):
                     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
                     f"-Dtest.build.data={self.folder / 'data'}",
                     f"-Dhadoop.log.dir={self.folder / 'logs'}",
+                    *self._java_options(),
                 ],
                 die_on_exit=True,
                 redirect_stdout=log,
@@ -126,8 +152,11 @@ class Hadoop(Service):
                 "hdfs.minidfs.basedir": str(self.folder / "dfs"),
                 "dfs.replication": "1",
                 "dfs.permissions.enabled": "false",
+                **self._login(),
             },
         )
+        if self.kdc is not None:
+            jvm.org.apache.hadoop.security.UserGroupInformation.setConfiguration(settings)
         builder = jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(settings).numDataNodes(1)
         if self.service is None:
             self.dfs = builder.build()
@@ -141,8 +170,32 @@ class Hadoop(Service):
         self.http = self.dfs.getHttpUri(0)
         for folder in ("/tmp", f"/user/{getpass.getuser()}"):
             files.mkdirs(jvm.org.apache.hadoop.fs.Path(folder))
-        self._write("core-site.xml", {"fs.defaultFS": self.url})
-        self._write("hdfs-site.xml", {"dfs.replication": "1", **self._addresses()})
+        secured = {} if self.kdc is None else SECURED
+        self._write("core-site.xml", {"fs.defaultFS": self.url, **secured})
+        self._write("hdfs-site.xml", {"dfs.replication": "1", **self._addresses(), **secured})
+
+    def _java_options(self) -> list[str]:
+        if self.kdc is None:
+            return []
+        # A cluster for tests may listen on ports that are not root's, although it is secured.
+        opened = [f"--add-opens={module}=ALL-UNNAMED" for module in KERBEROS_OPENED]
+        return [f"-Djava.security.krb5.conf={self.kdc.configuration}", *opened]
+
+    def _login(self) -> dict[str, str]:
+        """Settings with which the daemons log in. Tokens live for minutes, so that tests outlive them."""
+        if self.kdc is None:
+            return {}
+        keytab = str(self.kdc.keytab("hadoop/localhost", "HTTP/localhost"))
+        return {
+            **SECURED,
+            **{f"{daemon}.keytab.file" if "dfs" in daemon else f"{daemon}.keytab": keytab for daemon in KEYTABS},
+            "dfs.web.authentication.kerberos.principal": WEB,
+            "dfs.web.authentication.kerberos.keytab": keytab,
+            "ignore.secure.ports.for.testing": "true",
+            "dfs.namenode.delegation.token.renew-interval": str(1000 * TOKEN_RENEWAL),
+            "dfs.namenode.delegation.token.max-lifetime": str(1000 * TOKEN_LIFETIME),
+            "yarn.resourcemanager.webapp.delegation-token-auth-filter.enabled": "false",
+        }
 
     def _addresses(self) -> dict[str, str]:
         if self.service is None:
@@ -173,6 +226,7 @@ class Hadoop(Service):
             {
                 **{key: running.get(key) for key in TOLD},
                 "yarn.resourcemanager.hostname": "localhost",
+                **({} if self.kdc is None else SECURED),
                 "yarn.application.classpath": "",
             },
         )
@@ -205,7 +259,8 @@ class Hadoop(Service):
     @property
     def environment(self) -> dict[str, str]:
         """With these variables any client finds the clusters."""
-        return {"HADOOP_CONF_DIR": str(self.conf), "SPARK_LOCAL_IP": "127.0.0.1"}
+        secured = {} if self.kdc is None else self.kdc.environment_of_clients
+        return {"HADOOP_CONF_DIR": str(self.conf), "SPARK_LOCAL_IP": "127.0.0.1", **secured}
 
     def put(self, file: Path, url: str) -> None:
         """Copy a file into HDFS."""
@@ -217,11 +272,7 @@ class Hadoop(Service):
         self.yarn.getNodeManager(number).stop()
 
     def _write(self, name: str, settings: dict[str, str]) -> None:
-        lines = "".join(
-            f"  <property><name>{escape(key)}</name><value>{escape(value)}</value></property>\n"
-            for key, value in settings.items()
-        )
-        (self.conf / name).write_text(f"<configuration>\n{lines}</configuration>\n")
+        _write(self.conf / name, settings)
 
 
 def hadoop_version() -> str:
@@ -240,6 +291,14 @@ def _without(variable: str) -> Iterator[None]:
     finally:
         if own is not None:
             os.environ[variable] = own
+
+
+def _write(file: Path, settings: dict[str, str]) -> None:
+    lines = "".join(
+        f"  <property><name>{escape(key)}</name><value>{escape(value)}</value></property>\n"
+        for key, value in settings.items()
+    )
+    file.write_text(f"<configuration>\n{lines}</configuration>\n")
 
 
 def _set(configuration: Any, settings: dict[str, str]) -> None:

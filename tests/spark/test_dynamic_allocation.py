@@ -74,7 +74,7 @@ def test_a_job_brings_its_executors_and_outlives_a_slot() -> None:
             lambda pair: pair[0]
         ).sum(1)
         results = counts.execute_and_collect()
-        driver = results._job._driver
+        driver = results._job.job_driver
         print(sorted(results) == sorted((k, n) for k in range(3) for n in range(1, 35 if k == 0 else 34)))
         print([failure.message for failure in driver.view.failures], died.exists())
 

@@ -76,7 +76,7 @@ def hold_the_interpreter() -> None:
 
 def test_a_slot_that_hangs_is_lost_with_its_stack(environment, tmp_path) -> None:
     results = sums(environment(**HEARTBEATS), hold_the_interpreter, tmp_path).execute_and_collect()
-    driver = results._job._driver
+    driver = results._job.job_driver
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
     assert "has not answered for 5 s (heartbeat.timeout). It does not let go of the interpreter in" in cause
@@ -100,7 +100,7 @@ def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, ca
     """The log says where the slot is, since it may hang for good."""
     with caplog.at_level(logging.WARNING, "penstock.job"):
         results = sums(environment(**HEARTBEATS), take_a_nap, tmp_path).execute_and_collect()
-        driver = results._job._driver
+        driver = results._job.job_driver
         assert sorted(results) == SUMS
     assert not driver.view.failures
     told = [record.message for record in caplog.records if "has been busy with one epoch for 5 s" in record.message]
@@ -164,7 +164,7 @@ def report_for_an_earlier_attempt() -> None:
 @pytest.mark.parametrize("slots", [2, MANY], ids=["direct", "with a hub"])
 def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, slots, fault, said) -> None:
     results = sums(environment(), fault, tmp_path).set_parallelism(slots).execute_and_collect()
-    driver, job = results._job._driver, str(results._job.job_id)
+    driver, job = results._job.job_driver, str(results._job.job_id)
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
     assert said in cause

@@ -129,7 +129,7 @@ def world(request, tmp_path) -> Iterator[World]:
 def test_nothing_runs_until_something_comes(world: World, slot_processes: Callable[[str], dict[int, int]]) -> None:
     env = StreamExecutionEnvironment(Configuration()).set_parallelism(2)
     with world.stream(env).key_by(lambda text: text).map(lambda text: text).execute_and_collect() as results:
-        driver, job = results._job._driver, str(results._job.job_id)
+        driver, job = results._job.job_driver, str(results._job.job_id)
         if isinstance(world, OnSockets):
             world.put("first")
         assert next(results) == "first"

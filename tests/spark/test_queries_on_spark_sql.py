@@ -25,7 +25,7 @@ from penstock.spark.sql.batch_transport import declare_columns, pack_batch
 from penstock.spark.sql.spark_expressions import text_of
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.expression.function_declarations import udf
-from penstock.table.functions import compiled, resolve
+from penstock.table.functions import compile_rex, resolve
 from penstock.table.functions.moment import Moment
 from penstock.table.logical.nodes import Column
 from penstock.table.logical.rex import InputRef, Literal, Rex
@@ -159,7 +159,7 @@ def test_spark_means_the_same_by_the_words_it_is_given(spark: SparkSession) -> N
     assert len(said) > 150
     table = arrow_table_of(frame.selectExpr(*(f"{text} AS x{index}" for index, (_, text) in enumerate(said))))
     for index, (rex, text) in enumerate(said):
-        wanted = pack_batch(pa.record_batch([compiled(rex)(batch, Moment())], names=["x"]), ["x"]).column(0)
+        wanted = pack_batch(pa.record_batch([compile_rex(rex)(batch, Moment())], names=["x"]), ["x"]).column(0)
         found = table.column(index).combine_chunks()
         assert list(map(repr, found.to_pylist())) == list(map(repr, wanted.to_pylist())), text
 

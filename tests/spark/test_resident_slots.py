@@ -110,7 +110,7 @@ class OneThenNothing(SourceFunction):
 def test_an_idle_job_runs_no_epochs_and_needs_no_cpu(env: StreamExecutionEnvironment, slot_processes) -> None:
     env.add_source(OneThenNothing()).key_by(lambda i: i).sum().discard()
     client = env.execute_async("idle")
-    job, loop = str(client.get_job_id()), client._job._driver
+    job, loop = str(client.get_job_id()), client._job.job_driver
     until(lambda: len(slot_processes(job)) == 2 and loop.view.epoch >= 1, patience=SPARK_SECONDS)
     slots = [psutil.Process(pid) for pid in slot_processes(job).values()]
 
@@ -135,7 +135,7 @@ def test_a_slot_that_is_stopped_is_lost_after_the_heartbeat_and_ends_when_it_goe
     }
     env = StreamExecutionEnvironment(Configuration.from_dict(options)).set_parallelism(2)
     results = env.generate(lambda i: i, rate=50, count=400).key_by(lambda i: i % 4).sum().execute_and_collect()
-    job, loop = str(results._job.job_id), results._job._driver
+    job, loop = str(results._job.job_id), results._job.job_driver
     until(lambda: len(slot_processes(job)) == 2 and loop.coordinator.kept, patience=SPARK_SECONDS)
     stopped = slot_processes(job)[1]
     os.kill(stopped, signal.SIGSTOP)

@@ -19,6 +19,7 @@ from tests.spark import kill_job
 from tests.spark.conftest import REMOTE
 from tests.spark.connect_server import ROOT, ConnectServer, ConnectVictim
 from tests.spark.standalone import free_port
+from tests.spark.tls_proxy import make_certificate, tls_proxy
 from tests.waiting import SPARK_SECONDS, without_waits
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -46,6 +47,7 @@ AS_EVER = {
     "test_batch.py": "is_killed_is_run_again or told_at_once",
     "test_queries_on_spark_sql.py": "casts_between or c_batch_joins or every_row_once or errors_come_home",
     "test_state_processor.py": "large_state",
+    "test_streaming_source.py": "ends_with_it or restart or errors_of_the_source",
 }
 """Tests that run over Spark Connect as they run in classic sessions."""
 
@@ -106,6 +108,15 @@ def test_sparks_own_variable_names_the_server(server: ConnectServer, program: Pa
     assert (done.returncode, done.stdout, without_waits(done.stderr)) == (0, PRINTED, "")
     done = run("penstock", "run", "-m", "local[1]", str(program), SPARK_REMOTE=server.url)
     assert done.returncode != 0 and "SPARK_REMOTE" in done.stderr and "local[1]" in done.stderr
+
+
+def test_tls_on_both_sides(server: ConnectServer, program: Path, tmp_path: Path) -> None:
+    """The server's side is a proxy, because Spark's own server has no TLS."""
+    certificate = make_certificate(tmp_path)
+    with tls_proxy(certificate, server.port) as port:
+        url = f"sc://localhost:{port}/;use_ssl=true"
+        done = run("penstock", "run", "-m", url, str(program), GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=str(certificate))
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 
 
 def test_a_driver_in_the_cluster(server: ConnectServer, program: Path) -> None:

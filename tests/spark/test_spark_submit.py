@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,17 @@ print(json.dumps({
     "results": collected,
     "parallelism": env.get_parallelism(),
     "interval": env.get_checkpoint_config().get_checkpoint_interval(),
-    "epoch": env._settings.max_millis,
+    "epoch": env.settings.max_millis,
     "settings": dict(context.getConf().getAll()),
 }))
+"""
+
+DOUBLING = """
+from pathlib import Path
+from pyspark import SparkFiles
+
+def double(number):
+    return int(Path(SparkFiles.get("data"), "factor").read_text()) * number
 """
 
 FAILING = """
@@ -90,7 +99,9 @@ def last_line(done: subprocess.CompletedProcess[str]) -> Any:
 
 def test_settings_of_spark_submit_hold(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(SUBMITTED)
-    (tmp_path / "doubling.py").write_text("def double(number):\n    return 2 * number\n")
+    (tmp_path / "doubling.py").write_text(DOUBLING)
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("factor", "2")
     given = {
         "spark.ui.port": "0",
         "spark.executor.memory": "600m",
@@ -103,6 +114,7 @@ def test_settings_of_spark_submit_hold(tmp_path: Path) -> None:
     done = submit(
         *("--master", "local-cluster[1,2,600]", "--name", "doubled numbers"),
         *("--driver-memory", "512m", "--py-files", str(tmp_path / "doubling.py")),
+        *("--archives", f"{tmp_path / 'data.zip'}#data"),
         *(part for name, value in given.items() for part in ("--conf", f"{name}={value}")),
         str(tmp_path / "job.py"),
     )

@@ -48,9 +48,11 @@ def environment(parallelism=2, **options):
 
 
 def test_a_query_that_takes_what_is_there_ends_with_it(spark, tmp_path):
+    arriving, staging = tmp_path / "arriving", str(tmp_path / "staged")
+    arriving.mkdir()
     for n in range(4):
-        put(tmp_path, f"{n}.json", range(n * 10, n * 10 + 10))
-    stream = environment().from_spark(frame(spark, tmp_path), trigger={"availableNow": True})
+        put(arriving, f"{n}.json", range(n * 10, n * 10 + 10))
+    stream = environment().from_spark(frame(spark, arriving), staging_directory=staging, trigger={"availableNow": True})
     with stream.execute_and_collect() as results:
         rows = list(results)
     assert sorted(row.number for row in rows) == list(range(40))
@@ -100,10 +102,13 @@ def test_rows_arrive_once_through_a_restart_and_what_was_read_is_deleted(spark, 
 
 
 def test_an_error_of_the_query_is_the_errors_of_the_source(spark, tmp_path):
-    put(tmp_path, "0.json", range(3))
-    bad = frame(spark, tmp_path).selectExpr("CAST(raise_error('no such thing') AS STRING) AS x")
+    arriving, staging = tmp_path / "arriving", str(tmp_path / "staged")
+    arriving.mkdir()
+    put(arriving, "0.json", range(3))
+    bad = frame(spark, arriving).selectExpr("CAST(raise_error('no such thing') AS STRING) AS x")
+    stream = environment().from_spark(bad, staging_directory=staging, trigger={"availableNow": True})
     with pytest.raises(ConnectorError, match=r"Spark Source .*no such thing"):
-        list(environment().from_spark(bad, trigger={"availableNow": True}).execute_and_collect())
+        list(stream.execute_and_collect())
 
 
 CLOSED_EARLY = """

@@ -67,7 +67,7 @@ UNCHECKED = {
     r"penstock\.metrics\.": "called for each record",
     r"CloseableIterator": "the methods of an iterator",
     r"FunctionContext\.|Function\.": "called by the engine, and for each row",
-    r"\.function_modules\.Modules\.": "the environment checks the arguments",
+    r"\.function_modules\.Modules?\.": "the environment checks the arguments",
 }
 """Methods that are not checked, and why."""
 
@@ -79,7 +79,6 @@ UNCHECKED_MAKERS = {
     r"\.(Row|TimeWindow|CountWindow|Watermark|Fetched|BadRecord)[.(]": "made for each record",
     r"\.(Prepared|\w+Split|PreparingWriter)[.(]": "made by connectors",
     r"\.infer_type\(": "every value has a type",
-    r"\.windows\.assigners\.required\(": "answers what an assigner needs",
     r"_predicate\(": "called for each answer",
     r"\.Instant[.(]|\.common\.time\.to_millis\(": "may be called for each record: checked by hand, and tested below",
 }
@@ -107,6 +106,7 @@ def parts(annotation: str) -> Iterator[str]:
 
 
 CALLABLES = [
+    "Declarable",
     "Comparator",
     "Delta",
     "ExceptionPredicate",

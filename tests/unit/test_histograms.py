@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
 from penstock.metrics import Histogram, MetricGroup
-from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merged
+from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merge_histograms
 from penstock.metrics.sketch import Sketch
 
 VALUES = st.lists(
@@ -40,7 +40,7 @@ def test_quantiles_are_those_of_the_values_but_for_the_promised_error(values):
 
 @given(st.lists(VALUES, max_size=5))
 def test_merged_histograms_are_the_histogram_of_all_values(parts):
-    apart = merged(of(part).state() for part in parts)
+    apart = merge_histograms(of(part).state() for part in parts)
     together = of([value for part in parts for value in part]).state()
     assert (apart.seen, apart.zeros, apart.min, apart.max) == (
         together.seen,
@@ -57,7 +57,7 @@ def test_merged_histograms_are_the_histogram_of_all_values(parts):
 def test_a_state_survives_its_way_to_the_driver(values):
     state = of(values).state()
     assert pickle.loads(pickle.dumps(state)) == state
-    assert merged([HistogramState(), state, HistogramState()]) == state
+    assert merge_histograms([HistogramState(), state, HistogramState()]) == state
 
 
 def test_recent_values_count_and_old_ones_are_forgotten():
@@ -123,7 +123,7 @@ def test_quantiles_are_those_of_the_library(values):
 
 @given(st.lists(st.lists(st.floats(1e-300, 1e300), max_size=5), max_size=5))
 def test_histograms_of_values_far_apart_are_merged_as_the_library_does(parts):
-    apart = merged(of(part).state() for part in parts)
+    apart = merge_histograms(of(part).state() for part in parts)
     sketch = Sketch(0, (0, b""), (0, b""))
     for part in parts:
         sketch.merge(Sketch(*of(part).state()[-3:]))

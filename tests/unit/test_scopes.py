@@ -12,7 +12,7 @@ PARTS = st.one_of(st.sampled_from(sorted(VARIABLES)), st.text("abcxyz_-<>", min_
 def test_without_options_scopes_are_flinks():
     formats = ScopeFormats.from_configuration({})
     variables = {**VARIABLES, "<operator_name>": "o"}
-    written = {scope: ".".join(formats.formatted(scope, variables)) for scope in FORMAT_OPTIONS}
+    written = {scope: ".".join(formats.scope_parts(scope, variables)) for scope in FORMAT_OPTIONS}
     assert written == {
         "jm": "h.jobmanager",
         "jm_job": "h.jobmanager.j",
@@ -32,9 +32,9 @@ def test_earlier_names_of_options_count():
 def test_every_part_is_itself_or_the_value_of_a_variable(parts, delimiter):
     options = {"metrics.scope.task": ".".join(parts), "metrics.scope.delimiter": delimiter}
     formats = ScopeFormats.from_configuration(options)
-    scope = formats.formatted("task", VARIABLES)
+    scope = formats.scope_parts("task", VARIABLES)
     assert scope == tuple(VARIABLES.get(part, part) for part in parts)
-    assert formats.joined(scope, "n") == delimiter.join([*scope, "n"])
+    assert formats.full_name(scope, "n") == delimiter.join([*scope, "n"])
 
 
 @given(st.lists(PARTS, max_size=4))

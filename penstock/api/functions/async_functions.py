@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
 from penstock.api.functions.element_functions import Function
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN, OUT
 
 ResultPredicate = Callable[[list[Any]], bool] | None
 ExceptionPredicate = Callable[[Exception], bool] | None
 
 
-class ResultFuture(ABC):
+class ResultFuture(ABC, Generic[IN]):
     """The outcome of one request. Any thread may complete it; only the first completion counts."""
 
     @abstractmethod
-    def complete(self, results: Iterable[Any]) -> None:
+    def complete(self, results: Iterable[IN]) -> None:
         """Emit these results, or nothing if there are none."""
 
     @abstractmethod
@@ -27,7 +28,7 @@ class ResultFuture(ABC):
         """Fail the request. The job fails too, unless the retry strategy allows another attempt."""
 
 
-class AsyncFunction(Function):
+class AsyncFunction(Function, Generic[IN, OUT]):
     """Asks an outside system for each element, with many requests in flight at a time.
 
     `async_invoke` is a coroutine that returns the results:
@@ -46,13 +47,13 @@ class AsyncFunction(Function):
     """
 
     @abstractmethod
-    def async_invoke(self, value: Any) -> Any:
+    def async_invoke(self, value: IN, /) -> Awaitable[Iterable[OUT]] | None:
         """Ask about `value`, which must not be changed. Return a list of results, or complete a ResultFuture with it.
 
         Return a list of results, or complete `result_future` with one.
         """
 
-    def timeout(self, value: Any) -> Iterable[Any]:
+    def timeout(self, value: IN, /) -> Iterable[OUT]:
         """Return the results of a request that was not answered in time, or raise to fail the job."""
         raise TimeoutError("the request was not answered within the timeout")
 
@@ -191,7 +192,7 @@ def _check_positive(**settings: float) -> None:
             raise ValueError(f"{name} must be above 0, not {value}")
 
 
-class AsyncFunctionDescriptor:
+class AsyncFunctionDescriptor(Generic[IN, OUT]):
     """An async function with the settings given to AsyncDataStream. `timeout` has any form that it accepts."""
 
     class OutputMode(Enum):
@@ -202,7 +203,7 @@ class AsyncFunctionDescriptor:
 
     def __init__(
         self,
-        async_function: AsyncFunction,
+        async_function: AsyncFunction[IN, OUT],
         timeout: Any,
         capacity: int,
         async_retry_strategy: AsyncRetryStrategy,

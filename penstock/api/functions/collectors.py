@@ -10,20 +10,22 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
-from typing import Any
+from typing import Any, Generic
+
+from penstock.base.type_variables import IN
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-OUTPUTS = ("Outputs", "Iterable[OUT]")
+OUTPUTS = ("Outputs", "TaggedOutputs")
 """The annotations of methods that return any number of results."""
 
 
-class Collector:
+class Collector(Generic[IN]):
     """Takes the results of a function one after the other."""
 
     def __init__(self) -> None:
         self._results: list[Any] = []
 
-    def collect(self, record: Any) -> None:
+    def collect(self, record: IN) -> None:
         """Emit a record."""
         self._results.append(record)
 
@@ -69,6 +71,11 @@ def _usual_parameters(kind: type, name: str) -> int | None:
     """Return the number of parameters in Penstock's own declaration of a method, or None if it emits no results."""
     for base in kind.__mro__[1:]:
         declared = vars(base).get(name)
-        if isinstance(declared, FunctionType) and declared.__annotations__.get("return") in OUTPUTS:
+        if isinstance(declared, FunctionType) and _return_type(declared) in OUTPUTS:
             return required_parameters(declared)
     return None
+
+
+def _return_type(method: FunctionType) -> str:
+    """Return the annotation of the result, without what is in brackets."""
+    return str(method.__annotations__.get("return")).partition("[")[0]

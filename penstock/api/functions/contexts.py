@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.base.type_variables import NOTHING, K, R, T, V
 from penstock.errors import ContextError
 
 if TYPE_CHECKING:
@@ -66,27 +67,27 @@ class KeyedStateStore(ABC):
     """A store of state for the current key. All requests with the same descriptor name return the same state."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T, NOTHING]) -> ValueState[T, NOTHING]:
         """Return the state that holds one value for each key."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return the state that holds a list for each key."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """Return the state that holds a map for each key."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """Return the state that reduces the values added for each key."""
 
     @abstractmethod
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[T, R]) -> AggregatingState[T, R]:
         """Return the state that aggregates the values added for each key."""
 
     @abstractmethod
-    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor[T, R]) -> FoldingState[T, R]:
         """Return the state that folds the values added for each key, as in Flink 1.x."""
 
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from penstock.api.functions.collectors import accept_collectors
+from penstock.api.output_tag import OutputTag
+from penstock.base.type_variables import ACC, IN, IN1, IN2, KEY, OUT, T
 from penstock.errors import ContextError
 
 if TYPE_CHECKING:
     from penstock.api.functions.contexts import RuntimeContext
     from penstock.common.type_information import TypeInformation
 
-Outputs: TypeAlias = Iterable[Any] | None
+Outputs: TypeAlias = Iterable[T] | None
 """Result of a function that may emit any number of elements: a generator, a list, or None for nothing.
 
 A method that is declared with this type can take a `Collector` as one more parameter instead.
 """
 
+TaggedOutputs: TypeAlias = Iterable[T | tuple[OutputTag[Any], Any]] | None
+"""The same for a function that may also emit a pair of an OutputTag and a value, which goes to that side output."""
 
-class ResultTypeQueryable(ABC):
+
+class ResultTypeQueryable(ABC, Generic[OUT]):
     """A function that declares the type of its results. A type given to the builder method takes precedence."""
 
     @abstractmethod
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[OUT]:
         """Return the type of the results."""
 
 
@@ -46,7 +51,7 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
         super().__init_subclass__(**named)
         accept_collectors(cls)
 
-    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
+    def open(self, runtime_context: RuntimeContext, /) -> None:  # noqa: B027
         """Prepare for elements, for example get state or open connections."""
 
     def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
@@ -63,43 +68,43 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
         """Release the resources that `open` acquired."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN, OUT]):
     """Extracts the key by which a stream is partitioned."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN, /) -> OUT:
         """Return the key. It must depend on nothing but the value, because it is computed again after a recovery."""
 
 
-class Partitioner(Function):
+class Partitioner(Function, Generic[KEY]):
     """Chooses the target subtask of an element in `partition_custom`."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: KEY, num_partitions: int, /) -> int:
         """Return the subtask for a key, as a number from 0 to `num_partitions` - 1."""
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN, OUT]):
     """Turns each element into exactly one element."""
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN, /) -> OUT:
         """Return the element that replaces `value`."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[IN]):
     """Keeps the elements for which `filter` returns True."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: IN, /) -> bool:
         """Return True if `value` stays in the stream. The method must not change the value."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN, OUT]):
     """Turns each element into any number of elements."""
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Outputs:
+    def flat_map(self, value: IN, /) -> Outputs[OUT]:
         """Yield the elements that replace `value`, or return them as an iterable."""
 
 
@@ -107,7 +112,7 @@ class MapBatchesFunction(Function):
     """Turns each record batch into any number of record batches."""
 
     @abstractmethod
-    def map_batches(self, batch: Any) -> Any:
+    def map_batches(self, batch: Any, /) -> Any:
         """Return the batch that replaces `batch`, or an iterable of batches, or None for no batch."""
 
 
@@ -115,102 +120,102 @@ class FilterBatchesFunction(Function):
     """Keeps the rows of record batches for which `filter_batches` returns True."""
 
     @abstractmethod
-    def filter_batches(self, batch: Any) -> Any:
+    def filter_batches(self, batch: Any, /) -> Any:
         """Return a boolean for each row of `batch`: True if the row stays in the stream."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[T]):
     """Combines two elements into one of the same type. The operation must be associative."""
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T, /) -> T:
         """Return the combination of `value1`, the result so far, and `value2`, the next element."""
 
 
-class FoldFunction(Function):
+class FoldFunction(Function, Generic[IN, ACC]):
     """Adds an element to an accumulator, as in Flink 1.x."""
 
     @abstractmethod
-    def fold(self, accumulator: Any, value: Any) -> Any:
+    def fold(self, accumulator: ACC, value: IN, /) -> ACC:
         """Return the accumulator with `value` added to it."""
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """Folds elements into an accumulator. Elements, accumulator and result may have three different types."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """Return an empty accumulator. Each call must return a new object."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC, /) -> ACC:
         """Return the accumulator with `value` added to it. This may be the same object, changed."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC, /) -> OUT:
         """Return the result for the accumulated values. The accumulator may receive more elements afterwards."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC, /) -> ACC:
         """Return one accumulator with the content of both.
 
         Windows that merge need it. The arguments are not used again.
         """
 
 
-class CoMapFunction(Function):
+class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
     """Two map functions over connected streams that share one instance, and so their state."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: IN1, /) -> OUT:
         """Return the element that replaces an element of the first stream."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2, /) -> OUT:
         """Return the element that replaces an element of the second stream."""
 
 
-class CoFlatMapFunction(Function):
+class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
     """Two flat-map functions over connected streams that share one instance, and so their state."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Outputs:
+    def flat_map1(self, value: IN1, /) -> Outputs[OUT]:
         """Yield the elements that replace an element of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Outputs:
+    def flat_map2(self, value: IN2, /) -> Outputs[OUT]:
         """Yield the elements that replace an element of the second stream."""
 
 
-class JoinFunction(Function):
+class JoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Makes one element out of each pair that a window join finds."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: IN1, second: IN2, /) -> OUT:
         """Return the result for one pair with equal keys in the same window."""
 
 
-class FlatJoinFunction(Function):
+class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Makes any number of elements out of each pair that a window join finds."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Outputs:
+    def join(self, first: IN1, second: IN2, /) -> Outputs[OUT]:
         """Yield the results for one pair with equal keys in the same window."""
 
 
-class CoGroupFunction(Function):
+class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
     """Processes together all elements of two streams that share a key and a window."""
 
     @abstractmethod
-    def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Outputs:
+    def co_group(self, first: Iterable[IN1], second: Iterable[IN2], /) -> Outputs[OUT]:
         """Yield the results for one key and window. One of the two sides may be empty, but never both."""
 
 
-class OutputSelector(Function):
+class OutputSelector(Function, Generic[IN]):
     """Chooses the outputs of `split` to which an element goes."""
 
     @abstractmethod
-    def select(self, value: Any) -> Iterable[str]:
+    def select(self, value: IN, /) -> Iterable[str]:
         """Return the names of the outputs, zero or more."""
 
 

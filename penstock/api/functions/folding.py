@@ -11,7 +11,7 @@ from penstock.base.arguments import is_function
 from penstock.errors import UnsupportedOperation
 
 
-class FoldAggregate(AggregateFunction):
+class FoldAggregate(AggregateFunction[Any, Any, Any]):
     """A fold as an AggregateFunction whose accumulator is also its result."""
 
     def __init__(self, initial_value: Any, fold_function: FoldFunction | Callable[[Any, Any], Any]) -> None:

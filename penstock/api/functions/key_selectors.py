@@ -13,6 +13,9 @@ from penstock.base.arguments import invalid_argument, is_function
 from penstock.common.types import Row
 from penstock.errors import InvalidArgument, RecordError
 
+FieldsOfKey: TypeAlias = int | str | Sequence[Any]
+"""The fields of a key: a field's position, name or path, or several of these."""
+
 Key: TypeAlias = KeySelector | Callable[[Any], Any] | int | str | Sequence[Any]
 """The key of a record, as a program may give it: a function, a field's position, name or path, or several of these."""
 

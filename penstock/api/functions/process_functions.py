@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
-from penstock.api.functions.element_functions import Function, Outputs
+from penstock.api.functions.element_functions import Function, TaggedOutputs
+from penstock.base.type_variables import IN, IN1, IN2, KEY, OUT, K, K_co, T, V
 
 if TYPE_CHECKING:
     from penstock.api.functions.contexts import TimerService
@@ -19,17 +20,12 @@ if TYPE_CHECKING:
     )
     from penstock.api.time_domain import TimeDomain
 
-KEY = TypeVar("KEY")
-IN1 = TypeVar("IN1")
-IN2 = TypeVar("IN2")
-OUT = TypeVar("OUT")
-
 
 class SideOutputContext(ABC):
     """A context from which a function can reach the side outputs of its operator."""
 
     @abstractmethod
-    def output(self, tag: OutputTag, value: Any) -> None:
+    def output(self, tag: OutputTag[T], value: T) -> None:
         """Emit `value` to the side output `tag`, like yielding the pair `tag, value`."""
 
 
@@ -37,7 +33,7 @@ class ElementContext(SideOutputContext):
     """Facts and services for a process function while it handles one element or timer. Valid only during that call."""
 
     @abstractmethod
-    def timestamp(self) -> int | None:
+    def timestamp(self) -> int | Any:
         """Return the timestamp of the element or of the firing timer, or None if elements have no timestamps."""
 
     @abstractmethod
@@ -45,11 +41,11 @@ class ElementContext(SideOutputContext):
         """Return the clocks and, on a keyed stream, the timers."""
 
 
-class KeyedElementContext(ElementContext):
+class KeyedElementContext(ElementContext, Generic[K_co]):
     """An element context on a keyed stream."""
 
     @abstractmethod
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> K_co:
         """Return the key of the element or timer."""
 
 
@@ -61,7 +57,7 @@ class FiringTimer(ABC):
         """Return the clock that the timer followed."""
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN, OUT]):
     """Handles each element of a stream and emits any number of elements."""
 
     class Context(ElementContext):
@@ -71,31 +67,31 @@ class ProcessFunction(Function):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Outputs:
+    def process_element(self, value: IN, ctx: ProcessFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield the results for one element; a yielded pair of an OutputTag and a value goes to that side output."""
 
-    def on_timer(self, timestamp: int, ctx: ProcessFunction.OnTimerContext) -> Outputs:
+    def on_timer(self, timestamp: int, ctx: ProcessFunction.OnTimerContext, /) -> TaggedOutputs[OUT]:
         """Yield the results for a timer that fires. Timers need a keyed stream."""
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
     """Handles each element of a keyed stream, with timers and keyed state."""
 
-    class Context(KeyedElementContext):
+    class Context(KeyedElementContext[K_co]):
         """The context of `process_element`."""
 
-    class OnTimerContext(Context, FiringTimer):
+    class OnTimerContext(Context[K_co], FiringTimer):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Outputs:
+    def process_element(self, value: IN, ctx: KeyedProcessFunction.Context[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for one element; a yielded pair of an OutputTag and a value goes to that side output."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Outputs:
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for a timer that fires; the current key is the one that registered it."""
 
 
-class CoProcessFunction(Function):
+class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
     """Handles the elements of two connected streams that share one instance, and so their state."""
 
     class Context(ElementContext):
@@ -105,39 +101,39 @@ class CoProcessFunction(Function):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Outputs:
+    def process_element1(self, value: IN1, ctx: CoProcessFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Outputs:
+    def process_element2(self, value: IN2, ctx: CoProcessFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the second stream."""
 
-    def on_timer(self, timestamp: int, ctx: CoProcessFunction.OnTimerContext) -> Outputs:
+    def on_timer(self, timestamp: int, ctx: CoProcessFunction.OnTimerContext, /) -> TaggedOutputs[OUT]:
         """Yield the results for a timer that fires. Timers need keyed streams."""
 
 
-class KeyedCoProcessFunction(Function):
+class KeyedCoProcessFunction(Function, Generic[KEY, IN1, IN2, OUT]):
     """Handles the elements of two connected streams with equal keys, with timers and keyed state."""
 
-    class Context(KeyedElementContext):
+    class Context(KeyedElementContext[K_co]):
         """The context of `process_element1` and `process_element2`."""
 
-    class OnTimerContext(Context, FiringTimer):
+    class OnTimerContext(Context[K_co], FiringTimer):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Outputs:
+    def process_element1(self, value: IN1, ctx: KeyedCoProcessFunction.Context[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Outputs:
+    def process_element2(self, value: IN2, ctx: KeyedCoProcessFunction.Context[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the second stream."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Outputs:
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for a timer that fires; the current key is the one that registered it."""
 
 
-class ProcessJoinFunction(Function):
+class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Handles each pair of elements that an interval join finds."""
 
     class Context(SideOutputContext):
@@ -156,7 +152,7 @@ class ProcessJoinFunction(Function):
             """Return the timestamp of the right element."""
 
     @abstractmethod
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Outputs:
+    def process_element(self, left: IN1, right: IN2, ctx: ProcessJoinFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield the results for one pair."""
 
 
@@ -171,7 +167,7 @@ class BaseBroadcastProcessFunction(Function):
         """Facts and services on either side."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
+        def timestamp(self) -> int | Any:
             """Return the timestamp of the element, or None if elements have no timestamps."""
 
         @abstractmethod
@@ -186,14 +182,14 @@ class BaseBroadcastProcessFunction(Function):
         """The context of the broadcast side."""
 
         @abstractmethod
-        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
             """Return the broadcast state for reading and writing."""
 
     class ReadOnlyContext(BaseContext):
         """The context of the side that is not broadcast."""
 
         @abstractmethod
-        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
             """Return the broadcast state, to read."""
 
 
@@ -207,11 +203,11 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
         """The context of `process_element`."""
 
     @abstractmethod
-    def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Outputs:
+    def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext, /) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the stream that is not broadcast."""
 
     @abstractmethod
-    def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Outputs:
+    def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context, /) -> TaggedOutputs[OUT]:
         """Yield the results for a broadcast element. Every subtask is called with it."""
 
 
@@ -230,7 +226,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             The function may change it.
             """
 
-    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, Generic[K_co]):
         """The context of `process_element`."""
 
         @abstractmethod
@@ -238,19 +234,23 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """Return the clocks and the timers of the current key."""
 
         @abstractmethod
-        def get_current_key(self) -> Any:
+        def get_current_key(self) -> K_co:
             """Return the key of the element or timer."""
 
-    class OnTimerContext(ReadOnlyContext, FiringTimer):
+    class OnTimerContext(ReadOnlyContext[K_co], FiringTimer):
         """The context of `on_timer`."""
 
     @abstractmethod
-    def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Outputs:
+    def process_element(
+        self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext[KEY], /
+    ) -> TaggedOutputs[OUT]:
         """Yield the results for an element of the keyed stream."""
 
     @abstractmethod
-    def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Outputs:
+    def process_broadcast_element(
+        self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context, /
+    ) -> TaggedOutputs[OUT]:
         """Yield the results for a broadcast element. Every subtask is called with it."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Outputs:
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext[KEY], /) -> TaggedOutputs[OUT]:
         """Yield the results for a timer that fires; the current key is the one that registered it."""

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from penstock.api.functions.element_functions import Function
+from penstock.base.type_variables import IN, OUT
 
 if TYPE_CHECKING:
     from penstock.common.watermark_strategy import Watermark
 
 
-class SourceContext(ABC):
+class SourceContext(ABC, Generic[IN]):
     """The output of a running source. It is valid until `run` returns."""
 
     @abstractmethod
-    def collect(self, value: Any) -> None:
+    def collect(self, value: IN) -> None:
         """Emit an element without a timestamp; the watermark strategy may give it one."""
 
     @abstractmethod
-    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+    def collect_with_timestamp(self, value: IN, timestamp: int) -> None:
         """Emit an element with its event time in epoch milliseconds."""
 
     @abstractmethod
@@ -44,13 +45,13 @@ class SourceContext(ABC):
         """End the output of this subtask. It cannot emit anything afterwards."""
 
 
-class SourceFunction(Function):
+class SourceFunction(Function, Generic[OUT]):
     """A source that runs in one subtask and emits until it is done or cancelled."""
 
     SourceContext: TypeAlias = SourceContext
 
     @abstractmethod
-    def run(self, ctx: SourceContext) -> None:
+    def run(self, ctx: SourceContext[OUT], /) -> None:
         """Emit through `ctx`.
 
         The stream ends when this method returns; an endless source loops until it is cancelled.
@@ -61,7 +62,7 @@ class SourceFunction(Function):
         """Make `run` return soon. It is called from another thread, and may be called when `run` has ended."""
 
 
-class ParallelSourceFunction(SourceFunction):
+class ParallelSourceFunction(SourceFunction[OUT]):
     """A source that may run in many subtasks. Each is a copy; the runtime context tells which one it is."""
 
 
@@ -69,7 +70,7 @@ RichSourceFunction = SourceFunction
 RichParallelSourceFunction = ParallelSourceFunction
 
 
-class SinkFunction(Function):
+class SinkFunction(Function, Generic[IN]):
     """Receives each element at the end of a stream."""
 
     class Context(ABC):
@@ -84,11 +85,11 @@ class SinkFunction(Function):
             """Return the event-time clock of this operator."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
+        def timestamp(self) -> int | Any:
             """Return the timestamp of the element; None if it has none."""
 
     @abstractmethod
-    def invoke(self, value: Any, context: SinkFunction.Context | None = None) -> None:
+    def invoke(self, value: IN, context: SinkFunction.Context | None = None, /) -> None:
         """Write one element."""
 
 

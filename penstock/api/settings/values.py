@@ -36,7 +36,7 @@ def instance_of(what: str, value: object, kind: type[T]) -> T:
     return value
 
 
-def expected(kind: type, value: Any) -> Any:
+def check_kind(kind: type, value: Any) -> Any:
     """Return `value` if it is a `kind`. The error does not name the argument, because the calling method does."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__.startswith(tuple("AEIOU")) else "a"

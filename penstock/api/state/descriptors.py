@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeAlias, overload
 
 from penstock.api.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
 from penstock.api.functions.folding import FoldAggregate
 from penstock.api.state.time_to_live import StateTtlConfig
-from penstock.base.arguments import check_arguments
-from penstock.common.typeinfo import TypeInformation, Types
+from penstock.base.arguments import check_arguments, invalid_argument
+from penstock.base.type_variables import ACC, IN, NOTHING, OUT, K, T, U, V
+from penstock.common.type_information import DeclaredType, declared_type
+from penstock.common.typeinfo import Types
 
 __all__ = [
     "AggregatingState",
@@ -35,11 +37,14 @@ __all__ = [
     "ValueStateDescriptor",
 ]
 
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
+
+class _WithDefault:
+    """A generic class with two parameters, of which programs may leave out the second."""
+
+    if not TYPE_CHECKING:  # from Python 3.13 on, type variables have defaults
+
+        def __class_getitem__(cls, parameters):
+            return super().__class_getitem__(parameters if isinstance(parameters, tuple) else (parameters, None))
 
 
 class State(ABC):
@@ -49,16 +54,19 @@ class State(ABC):
     def clear(self) -> None:
         """Remove the content of this state."""
 
-    def get_internal_state(self) -> State:
+    def get_internal_state(self) -> Self:
         """Return the state itself. PyFlink has another object beneath it; Penstock has none."""
         return self
 
 
-class ValueState(State, Generic[T]):
-    """State that holds one value."""
+class ValueState(State, _WithDefault, Generic[T, NOTHING]):
+    """State that holds one value.
+
+    The second parameter is what a key without a value reads: None, which can be left out, or Never with a default.
+    """
 
     @abstractmethod
-    def value(self) -> T | None:
+    def value(self) -> T | NOTHING:
         """Return the value, or the default of the descriptor if there is no value."""
 
     @abstractmethod
@@ -196,20 +204,32 @@ class OperatorStateStore(ABC):
     """A store of state that belongs to a subtask, not to a key."""
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """Return the broadcast state of that name."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return a list whose items are split evenly between the subtasks when the parallelism changes."""
 
     @abstractmethod
-    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return a list of which every subtask receives all items when it is restored."""
 
 
+def check_descriptor(descriptor: Any, kind: type[StateDescriptor], method: str) -> None:
+    """Refuse a descriptor of another kind of state than the method returns."""
+    if not isinstance(descriptor, kind):
+        raise invalid_argument(method, "state_descriptor", descriptor, f"a {kind.__name__}")
+
+
+def refuse_text(values: Any, method: str) -> None:
+    """Refuse a string or bytes where a list of values is wanted, as its characters are hardly meant."""
+    if isinstance(values, (str, bytes)):
+        raise invalid_argument(f"ListState.{method}", "values", values, "a list of values")
+
+
 @check_arguments
-class StateDescriptor:
+class StateDescriptor(Generic[T]):
     """Names a state within its operator and describes its content.
 
     Descriptors are plain data: they are pickled with the program and compared by kind, name, type and settings.
@@ -218,11 +238,11 @@ class StateDescriptor:
 
     _queryable_state_name: str | None = None
 
-    def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, type_info: DeclaredType[T] | None = None) -> None:
         if not name:
             raise ValueError("the name of a state must not be empty")
         self.name = name
-        self.type_info = type_info
+        self.type_info = declared_type(type_info)
         self.ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
@@ -268,10 +288,32 @@ class StateDescriptor:
 
 
 @check_arguments
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor[T], _WithDefault, Generic[T, NOTHING]):
     """Describes a ValueState. A key without a value reads the default."""
 
-    def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
+    @overload
+    def __init__(
+        self: ValueStateDescriptor[T, None],
+        name: str,
+        value_type_info: DeclaredType[T] | None = None,
+        default_value: None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: ValueStateDescriptor[T, Never],
+        name: str,
+        value_type_info: DeclaredType[T] | None = None,
+        *,
+        default_value: T,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: ValueStateDescriptor[T, Never], name: str, value_type_info: DeclaredType[T] | None, default_value: T
+    ) -> None: ...
+
+    def __init__(self, name: str, value_type_info: DeclaredType[T] | None = None, default_value: Any = None) -> None:
         super().__init__(name, value_type_info)
         self.default_value = default_value
 
@@ -280,81 +322,84 @@ class ValueStateDescriptor(StateDescriptor):
 
 
 @check_arguments
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor[list[T]], Generic[T]):
     """Describes a ListState by the type of its elements."""
 
-    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, elem_type_info: DeclaredType[T] | None = None) -> None:
         super().__init__(name, None if elem_type_info is None else Types.LIST(elem_type_info))
-        self.elem_type_info = elem_type_info
+        self.elem_type_info = declared_type(elem_type_info)
 
 
 @check_arguments
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor[dict[K, V]], Generic[K, V]):
     """Describes a MapState, or a broadcast state, by the types of its keys and values."""
 
     def __init__(
-        self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
+        self,
+        name: str,
+        key_type_info: DeclaredType[K] | None = None,
+        value_type_info: DeclaredType[V] | None = None,
     ) -> None:
         if (key_type_info is None) != (value_type_info is None):
             raise ValueError(f"map state {name!r} needs the types of both keys and values, or neither")
         typed = None if key_type_info is None or value_type_info is None else Types.MAP(key_type_info, value_type_info)
         super().__init__(name, typed)
-        self.key_type_info = key_type_info
-        self.value_type_info = value_type_info
+        self.key_type_info = declared_type(key_type_info)
+        self.value_type_info = declared_type(value_type_info)
 
 
-Reduction: TypeAlias = ReduceFunction | Callable[[Any, Any], Any]
+Reduction: TypeAlias = ReduceFunction[T] | Callable[[T, T], T]
 
 
-class _CallableReduceFunction(ReduceFunction):
+class _CallableReduceFunction(ReduceFunction[T]):
     """A plain callable as a ReduceFunction."""
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, function: Callable[[T, T], T]) -> None:
         self._function = function
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T) -> T:
         return self._function(value1, value2)
 
 
 @check_arguments
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor[T]):
     """Describes a ReducingState. The function is a ReduceFunction or a callable of two values."""
 
-    def __init__(self, name: str, reduce_function: Reduction, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, reduce_function: Reduction[T], type_info: DeclaredType[T] | None = None) -> None:
         super().__init__(name, type_info)
         self._reduce_function = (
             reduce_function if isinstance(reduce_function, ReduceFunction) else _CallableReduceFunction(reduce_function)
         )
 
-    def get_reduce_function(self) -> ReduceFunction:
+    def get_reduce_function(self) -> ReduceFunction[T]:
         """Return the function; a callable comes back as a ReduceFunction."""
         return self._reduce_function
 
 
 @check_arguments
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor[Any], Generic[T, U]):
     """Describes an AggregatingState. The type is that of the accumulator, because the state stores accumulators."""
 
     def __init__(
-        self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
+        self, name: str, agg_function: AggregateFunction[T, ACC, U], state_type_info: DeclaredType[ACC] | None = None
     ) -> None:
         super().__init__(name, state_type_info)
         self._agg_function = agg_function
 
-    def get_agg_function(self) -> AggregateFunction:
+    def get_agg_function(self) -> AggregateFunction[T, Any, U]:
         """Return the function."""
         return self._agg_function
 
 
 @check_arguments
-class FoldingStateDescriptor(AggregatingStateDescriptor):
+class FoldingStateDescriptor(AggregatingStateDescriptor[T, U]):
     """Describes a FoldingState by its first accumulator and a FoldFunction or a function of (accumulator, value)."""
 
     def __init__(
         self,
         name: str,
-        initial_value: Any,
-        fold_function: FoldFunction | Callable[[Any, Any], Any],
-        type_info: TypeInformation | None = None,
+        initial_value: U,
+        fold_function: FoldFunction[T, U] | Callable[[U, T], U],
+        type_info: DeclaredType[U] | None = None,
     ) -> None:
         super().__init__(name, FoldAggregate(initial_value, fold_function), type_info)

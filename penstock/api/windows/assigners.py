@@ -49,7 +49,7 @@ class _ByEventTime(_ByTime):
     """Assigns windows by the records' timestamps."""
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
-        return self.windows_of(element, required(timestamp))
+        return self.windows_of(element, event_timestamp(timestamp))
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
         return EventTimeTrigger()
@@ -324,7 +324,7 @@ class CountTumblingWindowAssigner(CountSlidingWindowAssigner):
         return CountTumblingWindowAssigner(window_size)
 
 
-def required(timestamp: int | None) -> int:
+def event_timestamp(timestamp: int | None) -> int:
     """Return the timestamp of a record for an event-time window. Raise MissingTimestamp if it has none."""
     if timestamp is None or timestamp == MIN_LONG_VALUE:
         raise MissingTimestamp(

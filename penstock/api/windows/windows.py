@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, runtime_checkable
 
+from penstock.base.type_variables import IN, W, W_in
 from penstock.errors import UnsupportedOperation
 from penstock.persisted import persisted_in
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from penstock.api.state.descriptors import State, StateDescriptor
 
 MAX_LONG_VALUE = 2**63 - 1
-
-T = TypeVar("T")
 
 
 @runtime_checkable
@@ -38,10 +37,6 @@ class Window(ABC):
     @abstractmethod
     def max_timestamp(self) -> int:
         """Return the largest timestamp of this window. A watermark at or after it completes the window."""
-
-
-W = TypeVar("W", bound=Window)
-W2 = TypeVar("W2", bound=Window)
 
 
 @persisted_in("penstock.datastream.window")
@@ -203,7 +198,7 @@ class PaneClocks(ABC):
         """Return the group under which the operator registers its metrics."""
 
 
-class Trigger(ABC, Generic[T, W]):
+class Trigger(ABC, Generic[IN, W_in]):
     """Decides when a pane, the elements with the same key and the same window, is evaluated.
 
     One instance serves all panes of a subtask: what it must remember belongs in state of its context, where it is kept
@@ -241,31 +236,31 @@ class Trigger(ABC, Generic[T, W]):
             """Move the merging state of the merged panes into the pane of the result."""
 
     @abstractmethod
-    def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: IN, timestamp: int, window: W_in, ctx: Trigger.TriggerContext, /) -> TriggerResult:
         """Return the decision about the pane after `element` was added to it."""
 
     @abstractmethod
-    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W_in, ctx: Trigger.TriggerContext, /) -> TriggerResult:
         """Return the decision about the pane when one of its processing-time timers fires."""
 
     @abstractmethod
-    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W_in, ctx: Trigger.TriggerContext, /) -> TriggerResult:
         """Return the decision about the pane when one of its event-time timers fires."""
 
     def can_merge(self) -> bool:
         """Return True if the trigger supports windows that merge. It must then define `on_merge`."""
         return False
 
-    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: W_in, ctx: Trigger.OnMergeContext, /) -> None:
         """Combine state and timers after windows were merged into `window`."""
         raise UnsupportedOperation(f"{type(self).__name__} does not define on_merge, so it cannot merge windows")
 
     @abstractmethod
-    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: W_in, ctx: Trigger.TriggerContext, /) -> None:
         """Remove state and timers of the pane, just before the window is dropped."""
 
 
-class WindowAssigner(ABC, Generic[T, W]):
+class WindowAssigner(ABC, Generic[IN, W]):
     """Decides to which windows an element belongs."""
 
     class WindowAssignerContext(ABC):
@@ -281,12 +276,12 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: IN, timestamp: int, context: WindowAssigner.WindowAssignerContext, /
     ) -> Collection[W]:
         """Return the windows of an element: zero, one or several."""
 
     @abstractmethod
-    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
+    def get_default_trigger(self, env: Any, /) -> Trigger[IN, W]:
         """Return the trigger to use if the program sets none."""
 
     @abstractmethod
@@ -301,16 +296,16 @@ class WindowAssigner(ABC, Generic[T, W]):
         return None
 
 
-class MergingWindowAssigner(WindowAssigner[T, W]):
+class MergingWindowAssigner(WindowAssigner[IN, W]):
     """An assigner whose windows can merge, as sessions do."""
 
-    class MergeCallback(ABC, Generic[W2]):
+    class MergeCallback(ABC, Generic[W_in]):
         """Receives from `merge_windows` the groups of windows to merge."""
 
         @abstractmethod
-        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
+        def merge(self, to_be_merged: Iterable[W_in], merge_result: W_in) -> None:
             """Replace the windows `to_be_merged` by `merge_result`."""
 
     @abstractmethod
-    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
+    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W], /) -> None:
         """Call `callback.merge` for every group of two or more windows that become one."""

@@ -10,7 +10,7 @@ from penstock.errors import ConfigurationError
 
 ON_YARN = "__spark_conf__/__hadoop_conf__"
 """Folder in a container of YARN that holds the driver's configuration."""
-HTTP_PORT, HTTPS_PORT = 9870, 9871
+RPC_PORT, HTTP_PORT, HTTPS_PORT = 8020, 9870, 9871
 """Default ports of name nodes of Hadoop 3."""
 
 
@@ -37,6 +37,14 @@ class HadoopConfiguration:
     def defaults(self, settings: dict[str, str]) -> dict[str, str]:
         """Return the given settings that the configuration does not set."""
         return {key: value for key, value in settings.items() if key not in self._settings}
+
+    def with_port(self, authority: str) -> str:
+        """Return host and port of a name node. Name services, and names that are empty, stay as they are."""
+        default = self._settings.get("fs.defaultFS", "")
+        if not authority and default.startswith("hdfs://"):
+            authority = default.removeprefix("hdfs://").strip("/")
+        is_host = authority and ":" not in authority and f"dfs.ha.namenodes.{authority}" not in self._settings
+        return f"{authority}:{RPC_PORT}" if is_host else authority
 
     def addresses(self, scheme: str, authority: str) -> list[str]:
         """Return the HTTP addresses of the name nodes that a URL means: of a name service there are several."""

@@ -13,6 +13,7 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem
 from hdfs_native import Client, WriteOptions
 
+from penstock.base.hdfs.delegation_tokens import use_name_node
 from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
 
 READ_AHEAD = 1 << 20
@@ -21,6 +22,12 @@ WRITE_TOGETHER = 1 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "10", "dfs.client.failover.sleep.max.millis": "3000"}
 """Settings that let the client try for some 20 s; Hadoop's own let it try for three minutes."""
 _REMOTE = re.compile(r'RPCError\("[\w.$]*?([\w$]+)", "(.*)', re.DOTALL)
+_GSSAPI = re.compile(r'GSSAPIError\(.*?, \d+, "(?P<reason>.*)"\)', re.DOTALL)
+_NO_CREDENTIALS = "No credentials were supplied, or the credentials were unavailable or inaccessible: "
+_LOGIN = (
+    "Set security.kerberos.login.keytab and security.kerberos.login.principal, or run kinit where this process runs"
+)
+_REALM = "The krb5.conf that security.kerberos.krb5-conf.path names, else /etc/krb5.conf, must name the realm's KDC"
 _CODES = {
     "AccessControlException": errno.EACCES,
     "InvalidPathException": errno.EINVAL,
@@ -49,6 +56,10 @@ class NativeHdfs(AbstractFileSystem):
         if self._cached:
             return
         super().__init__()
+        if scheme == "hdfs":
+            authority = configuration.with_port(authority)
+        if ":" in authority:
+            use_name_node(authority)
         self._authority = f"{scheme}://{authority}"
         with _as_os_errors():
             self._client = Client(
@@ -207,6 +218,8 @@ def _as_os_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if _GSSAPI.match(str(error)):
+            raise _as_os_error(str(error)) from None
         kind: Callable[[str], OSError] = type(error)
         raise kind(_first_line(str(error)) or kind.__name__) from None
     except RuntimeError as error:
@@ -214,10 +227,19 @@ def _as_os_errors() -> Iterator[None]:
 
 
 def _as_os_error(said: str) -> OSError:
+    refused = _GSSAPI.match(said)
+    if refused is not None:
+        return _kerberos_error(refused["reason"].replace('\\"', '"').removeprefix(_NO_CREDENTIALS))
     remote = _REMOTE.match(said)
     text = _first_line(remote[2] if remote else said)
     kind = remote[1] if remote else ""
     return OSError(_CODES[kind], text) if kind in _CODES else OSError(f"{kind}: {text}" if kind else text)
+
+
+def _kerberos_error(reason: str) -> OSError:
+    """Return the error for a login that failed. Only a KDC that does not answer may be reached later."""
+    text = f"the login to Kerberos failed: {reason}"
+    return OSError(f"{text}. {_REALM}") if "KDC" in reason else PermissionError(f"{text}. {_LOGIN}")
 
 
 def _first_line(text: str) -> str:

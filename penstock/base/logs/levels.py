@@ -38,7 +38,7 @@ def level_of(text: str) -> int:
     return _WORDS[word]
 
 
-def checked(levels: Mapping[str, str]) -> Levels:
+def check_levels(levels: Mapping[str, str]) -> Levels:
     """Return the same levels after checking each."""
     for name, level in levels.items():
         if not name.strip():
@@ -58,7 +58,7 @@ def levels_of(configuration: Mapping[str, str]) -> Levels:
         if pair.strip():
             levels[name.strip()] = level.strip()
     given = {name.removeprefix(PREFIX): level for name, level in configuration.items() if name.startswith(PREFIX)}
-    return checked({**levels, **given})
+    return check_levels({**levels, **given})
 
 
 def apply(levels: Mapping[str, str]) -> None:

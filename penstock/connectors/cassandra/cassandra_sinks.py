@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.time import Duration
 from penstock.connectors.cassandra.cassandra_client import DEFAULT_PORT, ClusterBuilder, ConsistencyLevel
@@ -117,23 +117,23 @@ class CassandraSinkBuilder:
         """Set the description of the connection to a cluster. It excludes `set_host`."""
         if self._builder is not None:
             raise ValueError("set_host and set_cluster_builder exclude each other")
-        self._builder = expected(ClusterBuilder, builder)
+        self._builder = check_kind(ClusterBuilder, builder)
         return self
 
     def enable_write_ahead_log(self, committer: CassandraCommitter | None = None) -> CassandraSinkBuilder:
         """Keep records in checkpoints, and write those of a checkpoint once it is complete."""
-        self._committer = None if committer is None else expected(CassandraCommitter, committer)
+        self._committer = None if committer is None else check_kind(CassandraCommitter, committer)
         self._writes_ahead = True
         return self
 
     def set_mapper_options(self, options: MapperOptions) -> CassandraSinkBuilder:
         """Set the options for saving objects. They have no effect on records that are written by a query."""
-        self._options = expected(MapperOptions, options)
+        self._options = check_kind(MapperOptions, options)
         return self
 
     def set_failure_handler(self, failure_handler: CassandraFailureHandler) -> CassandraSinkBuilder:
         """Set the handler of records that cannot be written. By default they fail the job."""
-        self._handler = expected(CassandraFailureHandler, failure_handler)
+        self._handler = check_kind(CassandraFailureHandler, failure_handler)
         return self
 
     def set_max_concurrent_requests(

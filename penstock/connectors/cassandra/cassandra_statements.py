@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.types import Row
 from penstock.connectors.cassandra.cassandra_client import Connection, ConsistencyLevel, driver
@@ -40,7 +40,7 @@ class MapperOptions:
 
     def consistency_level(self, cl: ConsistencyLevel) -> MapperOptions:
         """Set the consistency level of each write: the replicas that must answer it."""
-        self._consistency_level = expected(ConsistencyLevel, cl)
+        self._consistency_level = check_kind(ConsistencyLevel, cl)
         return self
 
     def tracing(self, enabled: bool) -> MapperOptions:

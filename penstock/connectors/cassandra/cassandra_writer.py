@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.source_functions import SinkFunction
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.connectors.cassandra.cassandra_client import (
     RETRIES,
@@ -239,7 +239,7 @@ class CassandraCommitter(CheckpointCommitter):
     """Records, in a table of its own key space in Cassandra, the checkpoints that have been written."""
 
     def __init__(self, builder: ClusterBuilder, key_space: str = AUXILIARY_KEY_SPACE) -> None:
-        expected(ClusterBuilder, builder)
+        check_kind(ClusterBuilder, builder)
         if not key_space.isidentifier():
             raise ValueError(f"a key space has a name of letters, digits and underscores, not {key_space!r}")
         self.builder = builder

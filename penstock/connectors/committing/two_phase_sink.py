@@ -17,7 +17,7 @@ from typing import Any
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.element_functions import Function
 from penstock.api.functions.source_functions import SinkFunction
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.serializer import DeclaredTypeSerializer, TypeSerializer
 from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
@@ -102,6 +102,7 @@ class TwoPhaseCommitSinkFunction(Function):
         """
 
     # --- settings ---
+    @check_arguments
     def set_transaction_timeout(self, transaction_timeout: int) -> TwoPhaseCommitSinkFunction:
         """Set the time, in milliseconds, after which the outside system gives up a transaction."""
         if transaction_timeout < 0:
@@ -117,6 +118,7 @@ class TwoPhaseCommitSinkFunction(Function):
         self._ignores_failures_after_timeout = True
         return self
 
+    @check_arguments
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> TwoPhaseCommitSinkFunction:
         """Warn if a transaction is committed later than this part of the timeout after its begin."""
         if not 0 <= warning_ratio <= 1:
@@ -132,7 +134,7 @@ class TwoPhaseCommitSinkFunction(Function):
 @check_arguments
 def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
     """Return a sink that calls the function."""
-    expected(TwoPhaseCommitSinkFunction, function)
+    check_kind(TwoPhaseCommitSinkFunction, function)
     return TwoPhaseCommitSink(function)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.source_functions import SinkFunction
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.base.storage import Storage
 from penstock.common.serializer import DeclaredTypeSerializer
@@ -91,7 +91,7 @@ class GenericWriteAheadSink(Sink):
 
         The type may also be given by its serialiser, as in Java.
         """
-        expected(CheckpointCommitter, committer)
+        check_kind(CheckpointCommitter, committer)
         if isinstance(type_info, DeclaredTypeSerializer):
             type_info = type_info.type_info
         if type_info is not None and not isinstance(type_info, TypeInformation):

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.types import Row
 from penstock.connectors.elasticsearch.elasticsearch_writer import BulkWriter, Settings
@@ -146,7 +146,7 @@ class ElasticsearchSinkBuilderBase:
 
     def set_emitter(self: Self, emitter: ElasticsearchEmitter) -> Self:
         """Set the conversion of records into requests."""
-        self._emitter = expected(ElasticsearchEmitter, emitter)
+        self._emitter = check_kind(ElasticsearchEmitter, emitter)
         return self
 
     def set_hosts(self: Self, hosts: str | list[str]) -> Self:
@@ -161,7 +161,7 @@ class ElasticsearchSinkBuilderBase:
         """Set AT_LEAST_ONCE, the default, or NONE. With NONE, checkpoints do not wait for buffered documents."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise ValueError("Elasticsearch has no transactions; AT_LEAST_ONCE and a key field give each document once")
-        self._guarantee = expected(DeliveryGuarantee, delivery_guarantee)
+        self._guarantee = check_kind(DeliveryGuarantee, delivery_guarantee)
         return self
 
     def set_bulk_flush_max_actions(self: Self, num_max_actions: int) -> Self:
@@ -189,7 +189,7 @@ class ElasticsearchSinkBuilderBase:
 
         By default there are five, the first after 0.2 seconds, and each later one after twice the time.
         """
-        expected(FlushBackoffType, flush_backoff_type)
+        check_kind(FlushBackoffType, flush_backoff_type)
         if flush_backoff_type is FlushBackoffType.NONE:
             self._retries = Retries(attempts=1)
             return self

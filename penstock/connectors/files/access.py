@@ -32,7 +32,7 @@ class Files(Storage):
 
         They are one file, all files below a folder, or the files that match a pattern.
         """
-        found = self._listed(self._find)
+        found = self._list_again(self._find)
         return {self._name(path) if path != self.root else "": size for path, size in found.items()}
 
     def is_folder(self) -> bool:
@@ -79,13 +79,13 @@ class Files(Storage):
             yield piece
 
     # --- what errors are called ---
-    def _given_up(self, verb: str, name: str, error: Exception) -> ConnectorError:
+    def _explain(self, verb: str, name: str, error: Exception) -> ConnectorError:
         return translate_error(error, self.url(name))
 
     def _missing(self, name: str, error: FileNotFoundError) -> ConnectorError:
         return translate_error(error, self.url(name))
 
-    def _refused(self, message: str, lasting: bool) -> ConnectorError:
+    def _make_error(self, message: str, lasting: bool) -> ConnectorError:
         return ConnectorError(message)
 
 

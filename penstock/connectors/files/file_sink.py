@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.time import Duration, Time, to_millis
@@ -44,11 +44,11 @@ class Builder:
 
     def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
         """Set the folder of each record: by default, a folder for every hour of processing time."""
-        return self._with(bucket_assigner=expected(BucketAssigner, bucket_assigner))
+        return self._with(bucket_assigner=check_kind(BucketAssigner, bucket_assigner))
 
     def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
         """Set the policy that closes files. Files of bulk formats are closed at checkpoints in any case."""
-        return self._with(rolling_policy=expected(RollingPolicy, rolling_policy))
+        return self._with(rolling_policy=check_kind(RollingPolicy, rolling_policy))
 
     def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
         """Set the time between two checks of the rolling policy.
@@ -62,7 +62,7 @@ class Builder:
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
         """Set the beginning and the end of the names of files."""
-        return self._with(output_file_config=expected(OutputFileConfig, output_file_config))
+        return self._with(output_file_config=check_kind(OutputFileConfig, output_file_config))
 
     def _with(self: B, **changes: Any) -> B:
         self._settings = replace(self._settings, **changes)
@@ -74,8 +74,8 @@ class CompactingBuilder(Builder):
 
     def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
         """Combine small files before readers see them."""
-        expected(FileCompactStrategy, strategy)
-        expected(FileCompactor, compactor)
+        check_kind(FileCompactStrategy, strategy)
+        check_kind(FileCompactor, compactor)
         if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
             raise ValueError(
                 "files of a bulk format cannot be put together byte by byte: use "
@@ -105,7 +105,7 @@ class StreamingBuilder(Builder):
 
     def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
         """Set the policy that closes files. Files of bulk formats are closed at checkpoints in any case."""
-        return self._with(rolling_policy=expected(RollingPolicy, policy))
+        return self._with(rolling_policy=check_kind(RollingPolicy, policy))
 
     def build(self) -> StreamingFileSink:
         """Return the StreamingFileSink."""
@@ -136,7 +136,7 @@ class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     @classmethod
     def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
         """Start to build a sink whose files contain the encoded records one after the other."""
-        return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
+        return cls._builders[0](FileSettings(_usable(base_path), encoder=check_kind(Encoder, encoder)))
 
     @classmethod
     def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
@@ -144,7 +144,7 @@ class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
 
         Its files are closed at the next checkpoint at the latest.
         """
-        factory, policy = expected(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
+        factory, policy = check_kind(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
         return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
 
     def __init__(self, settings: FileSettings) -> None:

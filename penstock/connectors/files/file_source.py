@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, Self
 
 from penstock.base.arguments import check_arguments
 from penstock.base.storage import is_of_storage
+from penstock.base.type_variables import OUT, T
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.files.access import COMPRESSIONS, RETRIES, Files, is_damage, is_transient, translate_error
@@ -92,10 +93,10 @@ class FileSplitAssignerProvider:
 
 @check_arguments
 @dataclass(frozen=True)
-class FileSource(Source):
+class FileSource(Source[OUT]):
     """The records of files, each once. Later files are read too if the paths are monitored."""
 
-    format: FileFormat
+    format: FileFormat[OUT]
     paths: tuple[str, ...]
     discovery_interval: float | None = None
     """Seconds between two searches for new files; None to search only once."""
@@ -104,12 +105,12 @@ class FileSource(Source):
     enumeration: FileEnumeratorProvider = FileEnumeratorProvider()
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: StreamFormat[T], *paths: str) -> FileSourceBuilder[T]:
         """Start to build a source over files, folders and patterns, for a format that is read record by record."""
         return _builder(stream_format, "StreamFormat", paths)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+    def for_bulk_file_format(bulk_format: BulkFormat[T], *paths: str) -> FileSourceBuilder[T]:
         """Start to build a source over files, folders and patterns, for a format that is read in batches."""
         return _builder(bulk_format, "BulkFormat", paths)
 
@@ -123,11 +124,11 @@ class FileSource(Source):
     def create_reader(self, context: ReaderContext) -> SourceReader:
         return SplitsInTurn(lambda split: FileSplitReader(split, self.format, context))
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         return self.format.get_produced_type()
 
 
-def _builder(file_format: Any, kind: str, paths: Sequence[str]) -> FileSourceBuilder:
+def _builder(file_format: Any, kind: str, paths: Sequence[str]) -> FileSourceBuilder[Any]:
     if not isinstance(file_format, FileFormat):
         raise TypeError(f"a FileSource reads a {kind}, not {file_format!r}")
     if not paths:
@@ -136,17 +137,17 @@ def _builder(file_format: Any, kind: str, paths: Sequence[str]) -> FileSourceBui
 
 
 @check_arguments
-class FileSourceBuilder:
+class FileSourceBuilder(Generic[OUT]):
     """Builds a FileSource."""
 
-    def __init__(self, source: FileSource) -> None:
+    def __init__(self, source: FileSource[OUT]) -> None:
         self._source = source
 
-    def process_static_file_set(self) -> FileSourceBuilder:
+    def process_static_file_set(self) -> Self:
         """Read the files that exist at the start, then end: the default."""
         return self._with(discovery_interval=None)
 
-    def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> Self:
         """Search for new files again and again, with this time between. A plain number is milliseconds."""
         millis = to_millis(discovery_interval)
         if millis <= 0:
@@ -155,27 +156,27 @@ class FileSourceBuilder:
             )
         return self._with(discovery_interval=millis / 1000)
 
-    def reread_modified_files(self) -> FileSourceBuilder:
+    def reread_modified_files(self) -> Self:
         """Read a file again, from its beginning, if it is modified while it is monitored."""
         return self._with(rereads=True)
 
-    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> Self:
         """Choose whether files are read in pieces, and the size of the pieces."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
             raise TypeError(f"files are found by a FileEnumeratorProvider, not by {file_enumerator!r}")
         return self._with(enumeration=file_enumerator)
 
-    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> Self:
         """Accept the one way to assign pieces, for programs that name it."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise TypeError(f"pieces are handed out by a FileSplitAssignerProvider, not by {split_assigner!r}")
         return self
 
-    def build(self) -> FileSource:
+    def build(self) -> FileSource[OUT]:
         """Return the FileSource."""
         return self._source
 
-    def _with(self, **changes: Any) -> FileSourceBuilder:
+    def _with(self, **changes: Any) -> Self:
         self._source = replace(self._source, **changes)
         return self
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Set
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, cast
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN, R, T
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.kafka.kafka_client import RETRIES
 from penstock.connectors.kafka.kafka_sink import (
@@ -29,7 +30,6 @@ from penstock.connectors.source_api import Boundedness, DeliveryGuarantee
 
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 LONGEST_PREFIX = 200
-B = TypeVar("B", bound="_ClientBuilder")
 
 
 @check_arguments
@@ -40,23 +40,23 @@ class _ClientBuilder:
         self._properties: dict[str, str] = {}
         self._retries = RETRIES
 
-    def set_bootstrap_servers(self: B, bootstrap_servers: str) -> B:
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
         """Set the addresses of servers, as `host:port`, separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
-    def set_property(self: B, key: str, value: str) -> B:
+    def set_property(self, key: str, value: str) -> Self:
         """Set a property of the consumer or producer, under its name in Java or in librdkafka."""
         self._properties[_name(key)] = value
         return self
 
-    def set_retries(self: B, retries: Retries) -> B:
+    def set_retries(self, retries: Retries) -> Self:
         """Set the number of attempts, and the pauses between them, while no server answers."""
         self._retries = _retries(retries)
         return self
 
 
 @check_arguments
-class KafkaSourceBuilder(_ClientBuilder):
+class KafkaSourceBuilder(_ClientBuilder, Generic[T]):
     """Builds a KafkaSource."""
 
     def __init__(self) -> None:
@@ -68,13 +68,13 @@ class KafkaSourceBuilder(_ClientBuilder):
         self._deserializer: DeserializationSchema | KafkaRecordDeserializationSchema | None = None
 
     # --- what to read ---
-    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+    def set_topics(self, *topics: str) -> Self:
         """Read all partitions of these topics."""
         if not topics:
             raise ValueError("set_topics() needs at least one topic")
         return self._read("topics", tuple(_topic(topic) for topic in topics))
 
-    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+    def set_topic_pattern(self, topic_pattern: str) -> Self:
         """Read the topics whose whole name matches a regular expression, including topics that are created later."""
         try:
             re.compile(topic_pattern)
@@ -82,7 +82,7 @@ class KafkaSourceBuilder(_ClientBuilder):
             raise ValueError(f"the topic pattern {topic_pattern!r} is no regular expression: {error}") from None
         return self._read("pattern", topic_pattern)
 
-    def set_partitions(self, partitions: Set[KafkaTopicPartition]) -> KafkaSourceBuilder:
+    def set_partitions(self, partitions: Set[KafkaTopicPartition]) -> Self:
         """Read exactly these partitions."""
         for partition in partitions:
             if not isinstance(partition, KafkaTopicPartition):
@@ -91,14 +91,14 @@ class KafkaSourceBuilder(_ClientBuilder):
             raise ValueError("set_partitions() needs at least one partition")
         return self._read("partitions", tuple(sorted(partitions)))
 
-    def _read(self, how: str, what: Any) -> KafkaSourceBuilder:
+    def _read(self, how: str, what: Any) -> Self:
         if self._what and how not in self._what:
             raise ValueError("a KafkaSource reads topics, a pattern or partitions: only one of them can be set")
         self._what = {how: what}
         return self
 
     # --- from where to where ---
-    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Set the offsets at which partitions start that exist at the start of the job: earliest() by default.
 
         Partitions that are added later are read from their beginning.
@@ -106,28 +106,28 @@ class KafkaSourceBuilder(_ClientBuilder):
         self._starting = _offsets(starting_offsets_initializer)
         return self
 
-    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Stop before these offsets, and be a bounded source that does not look for new partitions."""
         self._stopping, self._boundedness = _offsets(stopping_offsets_initializer), Boundedness.BOUNDED
         return self
 
-    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
         """Stop before these offsets, but be an unbounded source to the rest of the job."""
         self._stopping = _offsets(stopping_offsets_initializer)
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         return self
 
     # --- how ---
-    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema[R]) -> KafkaSourceBuilder[R]:
         """Decode values with a schema. Records without a value (tombstones) are skipped."""
         if not callable(getattr(deserialization_schema, "deserialize", None)):
             raise TypeError(f"a value-only deserializer is a DeserializationSchema, not {deserialization_schema!r}")
         self._deserializer = deserialization_schema
-        return self
+        return cast("KafkaSourceBuilder[R]", self)
 
     def set_deserializer(
-        self, deserializer: KafkaRecordDeserializationSchema | Callable[[KafkaRecord], Any]
-    ) -> KafkaSourceBuilder:
+        self, deserializer: KafkaRecordDeserializationSchema[R] | Callable[[KafkaRecord], R]
+    ) -> KafkaSourceBuilder[R]:
         """Decode whole records: topic, partition, offset, key, value, headers and timestamp."""
         if isinstance(deserializer, KafkaRecordDeserializationSchema):
             self._deserializer = deserializer
@@ -138,23 +138,23 @@ class KafkaSourceBuilder(_ClientBuilder):
                 f"a deserializer is a function or a KafkaRecordDeserializationSchema, not {deserializer!r}; "
                 "a DeserializationSchema goes to set_value_only_deserializer()"
             )
-        return self
+        return cast("KafkaSourceBuilder[R]", self)
 
-    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+    def set_group_id(self, group_id: str) -> Self:
         """Set the group to which offsets are committed after each checkpoint, for monitoring."""
         return self.set_property("group.id", group_id)
 
-    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+    def set_client_id_prefix(self, prefix: str) -> Self:
         """Set the beginning of the names by which servers know the source's clients."""
         return self.set_property("client.id.prefix", prefix)
 
-    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+    def set_properties(self, props: Mapping[str, str]) -> Self:
         """Set several properties of the consumer, as `set_property` does."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
-    def build(self) -> KafkaSource:
+    def build(self) -> KafkaSource[T]:
         """Return the source.
 
         Raises:
@@ -181,21 +181,19 @@ class KafkaSourceBuilder(_ClientBuilder):
 
 
 @check_arguments
-class KafkaRecordSerializationSchemaBuilder:
+class KafkaRecordSerializationSchemaBuilder(Generic[IN]):
     """Builds a KafkaRecordSerializationSchema."""
 
     def __init__(self) -> None:
         self._topic: str | Callable[[Any], str] | None = None
         self._schemas: dict[str, Any] = {}
 
-    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+    def set_topic(self, topic: str) -> Self:
         """Write to one topic."""
         self._topic = _topic(topic)
         return self
 
-    def set_topic_selector(
-        self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
-    ) -> KafkaRecordSerializationSchemaBuilder:
+    def set_topic_selector(self, topic_selector: Callable[[Any], str] | KafkaTopicSelector) -> Self:
         """Choose the topic of each value."""
         chosen = topic_selector.apply if isinstance(topic_selector, KafkaTopicSelector) else topic_selector
         if not callable(chosen):
@@ -203,29 +201,26 @@ class KafkaRecordSerializationSchemaBuilder:
         self._topic = chosen
         return self
 
-    def set_key_serialization_schema(
-        self, key_serialization_schema: SerializationSchema
-    ) -> KafkaRecordSerializationSchemaBuilder:
+    def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
         """Make a key of each value; records with equal keys go to the same partition."""
         return self._set("key_schema", _serializes(key_serialization_schema))
 
     def set_value_serialization_schema(
-        self, value_serialization_schema: SerializationSchema
-    ) -> KafkaRecordSerializationSchemaBuilder:
+        self, value_serialization_schema: SerializationSchema[T]
+    ) -> KafkaRecordSerializationSchemaBuilder[T]:
         """Set the schema that makes the record's value."""
-        return self._set("value_schema", _serializes(value_serialization_schema))
+        self._set("value_schema", _serializes(value_serialization_schema))
+        return cast("KafkaRecordSerializationSchemaBuilder[T]", self)
 
-    def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
+    def set_partitioner(self, partitioner: Partitioner) -> Self:
         """Choose the partition: a function of key bytes, value, topic and the list of partitions."""
         return self._set("partitioner", _function(partitioner, "partitioner"))
 
-    def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
+    def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> Self:
         """Give each record headers: a list of names and bytes, or a dict."""
         return self._set("header_provider", _function(header_provider, "header provider"))
 
-    def set_timestamp(
-        self, timestamp: Callable[[Any, int | None], int | None] | None
-    ) -> KafkaRecordSerializationSchemaBuilder:
+    def set_timestamp(self, timestamp: Callable[[Any, int | None], int | None] | None) -> Self:
         """Give each record a timestamp: a function of the value and its event time.
 
         Unless set, the event time is written. None, as an argument or from the function, leaves the time to Kafka.
@@ -233,11 +228,11 @@ class KafkaRecordSerializationSchemaBuilder:
         self._set("writes_timestamps", timestamp is not None)
         return self._set("timestamp", None if timestamp is None else _function(timestamp, "timestamp"))
 
-    def _set(self, name: str, value: Any) -> KafkaRecordSerializationSchemaBuilder:
+    def _set(self, name: str, value: Any) -> Self:
         self._schemas[name] = value
         return self
 
-    def build(self) -> KafkaRecordSerializationSchema:
+    def build(self) -> KafkaRecordSerializationSchema[IN]:
         """Return the schema; raise ValueError if the topic or the schema for values is missing."""
         if self._topic is None:
             raise ValueError("records need a topic: call set_topic() or set_topic_selector()")
@@ -247,24 +242,24 @@ class KafkaRecordSerializationSchemaBuilder:
 
 
 @check_arguments
-class KafkaSinkBuilder(_ClientBuilder):
+class KafkaSinkBuilder(_ClientBuilder, Generic[IN]):
     """Builds a KafkaSink."""
 
     def __init__(self) -> None:
         super().__init__()
         self._guarantee = DeliveryGuarantee.AT_LEAST_ONCE
         self._prefix: str | None = None
-        self._serializer: KafkaRecordSerializationSchema | None = None
+        self._serializer: KafkaRecordSerializationSchema[Any] | None = None
         self._marker_topic = MARKER_TOPIC
 
-    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
         """Set the delivery guarantee: AT_LEAST_ONCE by default."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise TypeError(f"the guarantee must be a DeliveryGuarantee, but is {delivery_guarantee!r}")
         self._guarantee = delivery_guarantee
         return self
 
-    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
         """Set the first part of this sink's transactional ids, for EXACTLY_ONCE.
 
         No other job may use the same prefix.
@@ -276,19 +271,19 @@ class KafkaSinkBuilder(_ClientBuilder):
         self._prefix = transactional_id_prefix
         return self
 
-    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema[T]) -> KafkaSinkBuilder[T]:
         """Set the conversion of values into records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise TypeError(f"the serializer must be a KafkaRecordSerializationSchema, but is {record_serializer!r}")
         self._serializer = record_serializer
-        return self
+        return cast("KafkaSinkBuilder[T]", self)
 
-    def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
+    def set_marker_topic(self, topic: str) -> Self:
         """Set the topic that records the commits, for EXACTLY_ONCE. It is created if it is missing."""
         self._marker_topic = _topic(topic)
         return self
 
-    def build(self) -> KafkaSink:
+    def build(self) -> KafkaSink[IN]:
         """Return the sink.
 
         Raises:

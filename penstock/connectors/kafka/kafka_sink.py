@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.api.functions.source_functions import SinkFunction
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN
 from penstock.common.serialization import SerializationSchema
 from penstock.connectors.committing.prepared_records import PreparingWriter
 from penstock.connectors.kafka.kafka_client import RETRIES, Client, client_settings, library
@@ -53,7 +54,7 @@ class KafkaTopicSelector(ABC):
 
 
 @dataclass(frozen=True)
-class KafkaRecordSerializationSchema:
+class KafkaRecordSerializationSchema(Generic[IN]):
     """The conversion of a value into a record of Kafka."""
 
     topic: str | Callable[[Any], str]
@@ -156,11 +157,11 @@ def _is_plain(schema: KafkaRecordSerializationSchema) -> bool:
 
 @check_arguments
 @dataclass(frozen=True)
-class KafkaSink(Sink, SupportsPreprocessing):
+class KafkaSink(Sink[IN], SupportsPreprocessing):
     """Writes records to Kafka topics: at least once, exactly once, or without a promise."""
 
     properties: dict[str, str]
-    serializer: KafkaRecordSerializationSchema
+    serializer: KafkaRecordSerializationSchema[IN]
     guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE
     prefix: str | None = None
     """The first part of the transactional ids; None for the job's id."""

@@ -9,9 +9,10 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import OUT
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.kafka.kafka_client import RETRIES, Client, client_settings
@@ -49,18 +50,18 @@ class KafkaRecord(NamedTuple):
     timestamp: int
 
 
-class KafkaRecordDeserializationSchema(ABC):
+class KafkaRecordDeserializationSchema(ABC, Generic[OUT]):
     """Turns a whole record into a value, or into None for no value."""
 
     @abstractmethod
-    def deserialize(self, record: KafkaRecord) -> Any:
+    def deserialize(self, record: KafkaRecord, /) -> OUT | None:
         """Return the value of a record, or None to skip the record."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Return True if this value ends its partition. The value itself is dropped."""
         return False
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         """Return the type of the values, if it is known."""
         return None
 
@@ -97,14 +98,14 @@ class KafkaSplit:
 
 @check_arguments
 @dataclass(frozen=True)
-class KafkaSource(Source):
+class KafkaSource(Source[OUT]):
     """The records of Kafka topics.
 
     The position in each partition is part of every checkpoint, so each record counts once.
     """
 
     properties: dict[str, str]
-    deserializer: DeserializationSchema | KafkaRecordDeserializationSchema
+    deserializer: DeserializationSchema[OUT] | KafkaRecordDeserializationSchema[OUT]
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
@@ -152,7 +153,7 @@ class KafkaSource(Source):
         """Spread the partitions of a topic over the subtasks, from a subtask on that depends on the topic's name."""
         return (zlib.crc32(split.topic.encode()) + split.partition) % parallelism
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         return self.deserializer.get_produced_type()
 
     def connect(self, role: str, on_commit: Callable[[Any, list[Any]], None] | None = None) -> Client:

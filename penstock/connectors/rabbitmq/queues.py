@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import IN, OUT
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.rabbitmq.connection import RMQConnectionConfig, pika
@@ -30,7 +31,7 @@ from penstock.connectors.source_api import (
 __all__ = ["RMQConnectionConfig", "RMQSink", "RMQSource"]
 
 
-class RMQSource(Source):
+class RMQSource(Source[OUT]):
     """Reads the messages of a queue.
 
     By default one consumer reads, whatever the parallelism. With correlation ids there can be only one, because the
@@ -44,7 +45,7 @@ class RMQSource(Source):
         connection_config: RMQConnectionConfig,
         queue_name: str,
         use_correlation_id: bool,
-        deserialization_schema: DeserializationSchema,
+        deserialization_schema: DeserializationSchema[OUT],
         *,
         consumers: int = 1,
     ) -> None:
@@ -72,7 +73,7 @@ class RMQSource(Source):
     def get_boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED
 
-    def get_produced_type(self) -> TypeInformation | None:
+    def get_produced_type(self) -> TypeInformation[OUT] | None:
         return self.deserialization_schema.get_produced_type()
 
     def create_enumerator(self) -> SplitEnumerator:
@@ -82,7 +83,7 @@ class RMQSource(Source):
         return QueueReader(self, context)
 
 
-class RMQSink(Sink):
+class RMQSink(Sink[IN]):
     """Publishes every record to a queue: by default as a persistent message to the default exchange.
 
     Override the methods below to publish elsewhere, with other properties, or only where a queue is bound.
@@ -90,7 +91,7 @@ class RMQSink(Sink):
 
     @check_arguments
     def __init__(
-        self, connection_config: RMQConnectionConfig, queue_name: str, serialization_schema: SerializationSchema
+        self, connection_config: RMQConnectionConfig, queue_name: str, serialization_schema: SerializationSchema[IN]
     ) -> None:
         _check(connection_config, queue_name)
         if not isinstance(serialization_schema, SerializationSchema):

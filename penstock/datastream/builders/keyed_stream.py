@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from penstock.api.functions.element_functions import FoldFunction, Function, ReduceFunction
 from penstock.api.functions.folding import FoldAggregate, RollingFold
-from penstock.api.functions.key_selectors import Key
 from penstock.api.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from penstock.api.state.descriptors import StateDescriptor
 from penstock.api.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from penstock.api.windows.windows import WindowAssigner
+from penstock.api.windows.windows import CountWindow, TimeWindow, WindowAssigner
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import K_co, R, S, T_co, U, W
 from penstock.common.time import LengthOfTime
+from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.builders.queryable_state_stream import QueryableStateStream, queryable_descriptor
 from penstock.datastream.data_stream import DataStream, time_assigner
@@ -29,46 +30,41 @@ from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.graph.transformations import StreamRef
 
 if TYPE_CHECKING:
-    from penstock.datastream.builders.connected_streams import (
-        BroadcastConnectedStream,
-        BroadcastStream,
-        ConnectedStreams,
-    )
     from penstock.datastream.builders.interval_join import IntervalJoin
     from penstock.datastream.builders.windowed_stream import WindowedStream
 
 
 @check_arguments
-class FoldsFields(ABC):
+class FoldsFields(ABC, Generic[T_co]):
     """Aggregations of one field, over the records of a key so far or over those of a window."""
 
     @abstractmethod
-    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream[T_co]:
         """Fold records with a function of the earlier result and the next record."""
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T_co]:
         """Compute the sum of a field."""
         return self._fold("Sum", Accumulate(Field(position_to_sum), add))
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T_co]:
         """Compute the minimum of a field. The other fields are those of the first record."""
         return self._fold("Min", Accumulate(Field(position_to_min), min))
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T_co]:
         """Compute the maximum of a field. The other fields are those of the first record."""
         return self._fold("Max", Accumulate(Field(position_to_max), max))
 
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
         """Choose the record with the least field; of equal ones the first, or the last if `first` is false."""
         return self._fold("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
 
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
         """Choose the record with the greatest field; of equal ones the first, or the last if `first` is false."""
         return self._fold("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
 
 @check_arguments
-class KeyedStream(DataStream, FoldsFields):
+class KeyedStream(DataStream[T_co], FoldsFields[T_co], Generic[K_co, T_co]):
     """A stream whose records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
 
     class AccumulateType(enum.Enum):
@@ -81,61 +77,72 @@ class KeyedStream(DataStream, FoldsFields):
         SUM = 5
 
     def __init__(
-        self, origin: DataStream, selector: Callable[[Any], Any], key_type: TypeInformation | None = None
+        self,
+        origin: DataStream[T_co],
+        selector: Callable[[T_co], K_co],
+        key_type: TypeInformation[K_co] | None = None,
     ) -> None:
-        refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin._refs]
+        refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin.refs]
         super().__init__(origin.get_execution_environment(), refs, origin.get_type())
         self._origin = origin
         self.key_selector = selector
         self._key_type = key_type
 
-    def get_key_type(self) -> TypeInformation | None:
+    def get_key_type(self) -> TypeInformation[K_co] | None:
         """Return the declared type of the key."""
         return self._key_type
 
     # --- functions with state per key ---
     def process(
-        self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: KeyedProcessFunction[K_co, T_co, R] | ProcessFunction[T_co, R],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Apply the most general operator on keys, with state, timers and side outputs."""
-        return self.apply_operator("Keyed Process", ProcessOperator(func, output_type, self.key_selector), output_type)
+        declared = declared_type(output_type)
+        return self.apply_operator("Keyed Process", ProcessOperator(func, declared, self.key_selector), declared)
 
-    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+    def reduce(self, func: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co]) -> DataStream[T_co]:
         """Fold the records of a key into one. Every step is emitted, or in BATCH mode the last."""
         return self.apply_operator("Keyed Reduce", ReduceOperator(func, None, self.key_selector), self._type)
 
-    def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
+    def map_with_state(
+        self, func: Callable[[T_co, S | None], tuple[R, S | None]], output_type: DeclaredType[R] | None = None
+    ) -> DataStream[R]:
         """Apply func(value, state), which returns (result, new state).
 
         The state is None at first, and None clears it.
         """
-        return self.apply_operator("Map With State", MapWithState(func, output_type, self.key_selector), output_type)
+        declared = declared_type(output_type)
+        return self.apply_operator("Map With State", MapWithState(func, declared, self.key_selector), declared)
 
     def flat_map_with_state(
-        self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: Callable[[T_co, S | None], tuple[Iterable[R], S | None]],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Apply func(value, state), which returns (iterable of results, new state)."""
-        return self.apply_operator(
-            "Flat Map With State", FlatMapWithState(func, output_type, self.key_selector), output_type
-        )
+        declared = declared_type(output_type)
+        return self.apply_operator("Flat Map With State", FlatMapWithState(func, declared, self.key_selector), declared)
 
-    def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
+    def filter_with_state(self, func: Callable[[T_co, S | None], tuple[bool, S | None]]) -> DataStream[T_co]:
         """Apply func(value, state), which returns (True to keep the value, new state)."""
         return self.apply_operator("Filter With State", FilterWithState(func, None, self.key_selector), self._type)
 
     def fold(
         self,
-        initial_value: Any,
-        fold_function: FoldFunction | Callable[[Any, Any], Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        initial_value: R,
+        fold_function: FoldFunction[T_co, R] | Callable[[R, T_co], R],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
         """Fold as in Flink 1.x: each record gives fold_function(accumulator, record), from `initial_value` on."""
+        declared = declared_type(output_type)
         rolling = RollingFold(FoldAggregate(initial_value, fold_function))
-        return self.apply_operator("Keyed Fold", MapWithState(rolling, output_type, self.key_selector), output_type)
+        return self.apply_operator("Keyed Fold", MapWithState(rolling, declared, self.key_selector), declared)
 
     # --- for clients outside the job ---
     def as_queryable_state(
-        self, queryable_state_name: str, state_descriptor: StateDescriptor | None = None
+        self, queryable_state_name: str, state_descriptor: StateDescriptor[Any] | None = None
     ) -> QueryableStateStream:
         """Keep the records of each key in a state that clients can look up, and send nothing on.
 
@@ -147,36 +154,31 @@ class KeyedStream(DataStream, FoldsFields):
         return QueryableStateStream(node._node, descriptor, self._key_type)
 
     # --- several streams ---
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Connect with another keyed stream, to share state by key, or with a broadcast stream."""
-        return super().connect(ds)
-
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[U]) -> DataStream[T_co | U]:
         """Return a stream without keys, even if all streams had them: key it again."""
         others = [stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams]
         return self._origin.union(*others)
 
-    def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
-        return self._origin.key_by(key_selector, key_type, *more)
-
-    def interval_join(self, other_stream: DataStream) -> IntervalJoin:
+    def interval_join(self, other_stream: DataStream[U]) -> IntervalJoin[K_co, T_co, U]:
         """Join with elements of another keyed stream that are near in event time."""
         from penstock.datastream.builders.interval_join import IntervalJoin
 
         return IntervalJoin(self, other_stream)
 
     # --- windows ---
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[T_co, W]) -> WindowedStream[K_co, T_co, W]:
         """Cut each key's records into windows."""
         from penstock.datastream.builders.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
-    def time_window(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> WindowedStream:
+    def time_window(
+        self, size: LengthOfTime, slide: LengthOfTime | None = None
+    ) -> WindowedStream[K_co, T_co, TimeWindow]:
         """Cut records into windows, as in Flink 1.x, by the environment's notion of time: by default, event time."""
         return self.window(time_assigner(self._environment, size, slide))
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[K_co, T_co, CountWindow]:
         """Cut the records of a key into windows of `size`, which start every `slide` records."""
         return self.window(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
@@ -191,7 +193,7 @@ class KeyedStream(DataStream, FoldsFields):
         """Return the key selector for a function object, which can hold state; for a lambda no key is computed."""
         return self.key_selector if isinstance(func, Function) else None
 
-    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream[T_co]:
         return self.apply_operator(name, ReduceOperator(function, None, self.key_selector), self._type)
 
 

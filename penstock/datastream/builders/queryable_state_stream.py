@@ -8,7 +8,7 @@ from typing import Any
 from penstock.api.state.descriptors import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from penstock.base.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import Settings
+from penstock.datastream.builders.operator_settings import Settings
 from penstock.errors import UnsupportedOperation
 from penstock.graph.transformations import Transformation
 

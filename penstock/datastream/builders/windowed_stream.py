@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, overload
 
 from penstock.api.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
 from penstock.api.functions.folding import FoldAggregate
@@ -17,7 +17,9 @@ from penstock.api.output_tag import OutputTag
 from penstock.api.windows.evictors import Evictor
 from penstock.api.windows.windows import MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import ACC, K_co, R, T_co, V, W
 from penstock.common.time import LengthOfTime, to_millis
+from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.builders.argument_checks import check_function, check_instance, result_type_of
 from penstock.datastream.builders.keyed_stream import FoldsFields, KeyedStream
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-P = TypeVar("P", bound=ProcessWindowFunction[Any, Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any])
 WindowFunctions: TypeAlias = (
     ProcessWindowFunction[Any, Any, Any, Any]
     | ProcessAllWindowFunction[Any, Any, Any]
@@ -48,24 +49,23 @@ WindowFunctions: TypeAlias = (
 
 
 @check_arguments
-class _Windowed(FoldsFields, Generic[P]):
+class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
     """The common part of windows with and without keys."""
 
-    _what: str
     _for_process: tuple[type, type[Evaluation]]
     """Class of the functions that `process` takes, and the evaluation of such functions."""
     _for_apply: tuple[type, type[Evaluation]]
     """The same for `apply`."""
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, keyed_stream: KeyedStream[K_co, T_co], window_assigner: WindowAssigner[T_co, W]) -> None:
         self._stream = keyed_stream
         self._assigner = window_assigner
-        self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream.get_execution_environment())
+        self._trigger: Trigger[T_co, W] = window_assigner.get_default_trigger(keyed_stream.get_execution_environment())
         self._evictor: Evictor | None = None
         self._lateness = 0
-        self._late_tag: OutputTag | None = None
+        self._late_tag: OutputTag[Any] | None = None
 
-    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+    def trigger(self, trigger: Trigger[T_co, W]) -> Self:
         """Set the trigger of evaluations, instead of the assigner's default."""
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise UnsupportedOperation(
@@ -75,12 +75,12 @@ class _Windowed(FoldsFields, Generic[P]):
         self._trigger = trigger
         return self
 
-    def evictor(self, evictor: Evictor) -> Any:
+    def evictor(self, evictor: Evictor) -> Self:
         """Set the evictor, which removes elements before or after an evaluation. Until then, all elements are kept."""
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
+    def allowed_lateness(self, time_ms: LengthOfTime) -> Self:
         """Set how long after its end a window is kept for late elements, each of which evaluates it again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
@@ -92,7 +92,7 @@ class _Windowed(FoldsFields, Generic[P]):
         self._lateness = lateness
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+    def side_output_late_data(self, output_tag: OutputTag[T_co]) -> Self:
         """Send elements that are too late for every window to a side output instead of dropping them."""
         self._late_tag = output_tag
         return self
@@ -100,61 +100,41 @@ class _Windowed(FoldsFields, Generic[P]):
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._stream.get_execution_environment()
 
-    def get_input_type(self) -> TypeInformation | None:
+    def get_input_type(self) -> TypeInformation[T_co] | None:
         return self._stream.get_type()
 
-    # --- all elements of a pane ---
-    def process(self, process_window_function: P, output_type: TypeInformation | None = None) -> DataStream:
-        """Apply a ProcessWindowFunction to all elements of a pane; without keys, a ProcessAllWindowFunction."""
+    # --- making the operator ---
+    def _process(self, function: Any, output_type: DeclaredType[R] | None) -> DataStream[R]:
         kind, evaluation = self._for_process
-        check_instance(process_window_function, kind, f"{type(self).__name__}.process", "process_window_function")
-        return self.apply_evaluation("Window Process", Buffered(), evaluation(process_window_function), output_type)
+        check_instance(function, kind, f"{type(self).__name__}.process", "process_window_function")
+        return self.apply_evaluation("Window Process", Buffered(), evaluation(function), declared_type(output_type))
 
-    def apply(self, window_function: WindowFunctions, output_type: TypeInformation | None = None) -> DataStream:
-        """Apply a WindowFunction to all elements of a pane; without keys, an AllWindowFunction."""
+    def _apply(self, function: Any, output_type: DeclaredType[R] | None) -> DataStream[R]:
         kind, evaluation = self._for_apply
-        check_function(window_function, kind, f"{type(self).__name__}.apply", "window_function")
-        return self.apply_evaluation("Window Apply", Buffered(), evaluation(window_function), output_type)
+        check_function(function, kind, f"{type(self).__name__}.apply", "window_function")
+        return self.apply_evaluation("Window Apply", Buffered(), evaluation(function), declared_type(output_type))
 
-    # --- one value per pane ---
-    def reduce(
-        self,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: WindowFunctions | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Reduce each pane to one value as records arrive. A window function gets this value."""
-        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
+    def _reduce(self, function: Any, window_function: Any, output_type: DeclaredType[Any] | None) -> DataStream[Any]:
         check = output_type is not None
-        return self.apply_evaluation(
-            "Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check
-        )
+        declared: TypeInformation[Any] | None = declared_type(output_type)
+        if not check and window_function is None:
+            declared = self._stream.get_type()
+        evaluation = self._evaluation(window_function)
+        return self.apply_evaluation("Window Reduce", Reduced(function), evaluation, declared, check)
 
-    def fold(
-        self,
-        initial_value: Any,
-        fold_function: FoldFunction | Callable[[Any, Any], Any],
-        window_function: WindowFunctions | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Fold each pane into one accumulator, from `initial_value` on, as in Flink 1.x. A window function gets it."""
+    def _fold_panes(
+        self, fold: FoldAggregate, window_function: Any, output_type: DeclaredType[Any] | None
+    ) -> DataStream[Any]:
         if isinstance(self._assigner, MergingWindowAssigner):
             raise UnsupportedOperation(f"{self._assigner} merges windows, and folds cannot merge: use aggregate()")
-        return self.aggregate(FoldAggregate(initial_value, fold_function), window_function, output_type=output_type)
+        return self._aggregate(fold, window_function, output_type)
 
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: WindowFunctions | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Aggregate each pane into one accumulator. A window function gets its result."""
-        return self.apply_evaluation(
-            "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
-        )
+    def _aggregate(
+        self, function: AggregateFunction[Any, Any, Any], window_function: Any, output_type: DeclaredType[Any] | None
+    ) -> DataStream[Any]:
+        evaluation = self._evaluation(window_function)
+        return self.apply_evaluation("Window Aggregate", Aggregated(function), evaluation, declared_type(output_type))
 
-    # --- making the operator ---
     def _evaluation(self, function: Any) -> Evaluation:
         """Return the evaluation of a reduced or aggregated pane with a window function, or without one."""
         if function is None:
@@ -166,7 +146,7 @@ class _Windowed(FoldsFields, Generic[P]):
         check_function(function, kind, f"reduce or aggregate of {type(self).__name__}", "window_function")
         return evaluation(function)
 
-    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+    def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream[T_co]:
         return self.apply_evaluation(
             f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False
         )
@@ -176,9 +156,9 @@ class _Windowed(FoldsFields, Generic[P]):
         name: str,
         contents: Contents,
         evaluation: Evaluation,
-        output_type: TypeInformation | None,
+        output_type: TypeInformation[R] | None,
         check: bool = True,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Add the window operator, and return the stream of its results."""
         output_type = result_type_of(evaluation.function) if output_type is None else output_type
         spec = WindowSpec(
@@ -195,28 +175,235 @@ class _Windowed(FoldsFields, Generic[P]):
         stream._node.description = f"{name} over {self._assigner!r}"
         return self._place(stream)
 
-    def _place(self, stream: DataStream) -> DataStream:
+    def _place(self, stream: DataStream[R]) -> DataStream[R]:
         """Return the results, with the parallelism that windows of this kind need."""
         return stream
 
 
-class WindowedStream(_Windowed[ProcessWindowFunction[Any, Any, Any, Any]]):
+@check_arguments
+class WindowedStream(_Windowed[K_co, T_co, W]):
     """A keyed stream in windows. `apply` also takes a function of (key, window, elements)."""
 
-    _what = "windows"
     _for_process = ProcessWindowFunction, ProcessEvaluation
     _for_apply = WindowFunction, ApplyEvaluation
 
+    # --- all elements of a pane ---
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[T_co, R, K_co, W],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
+        """Apply a ProcessWindowFunction to all elements of a pane."""
+        return self._process(process_window_function, output_type)
+
+    def apply(
+        self,
+        window_function: WindowFunction[T_co, R, K_co, W] | Callable[[K_co, W, Iterable[T_co]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
+        """Apply a WindowFunction to all elements of a pane."""
+        return self._apply(window_function, output_type)
+
+    # --- one value per pane ---
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[T_co]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: ProcessWindowFunction[T_co, R, K_co, W]
+        | WindowFunction[T_co, R, K_co, W]
+        | Callable[[K_co, W, Iterable[T_co]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: WindowFunctions | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Reduce each pane to one value as records arrive. A window function gets this value."""
+        return self._reduce(reduce_function, window_function, output_type)
+
+    @overload
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: None = None,
+        output_type: DeclaredType[ACC] | None = None,
+    ) -> DataStream[ACC]: ...
+
+    @overload
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: ProcessWindowFunction[ACC, R, K_co, W]
+        | WindowFunction[ACC, R, K_co, W]
+        | Callable[[K_co, W, Iterable[ACC]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: WindowFunctions | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Fold each pane into one accumulator, from `initial_value` on, as in Flink 1.x. A window function gets it."""
+        return self._fold_panes(FoldAggregate(initial_value, fold_function), window_function, output_type)
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, ACC, R],
+        window_function: None = None,
+        accumulator_type: DeclaredType[ACC] | None = None,
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, ACC, V],
+        window_function: ProcessWindowFunction[V, R, K_co, W]
+        | WindowFunction[V, R, K_co, W]
+        | Callable[[K_co, W, Iterable[V]], Iterable[R] | None],
+        accumulator_type: DeclaredType[ACC] | None = None,
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, Any, Any],
+        window_function: WindowFunctions | None = None,
+        accumulator_type: DeclaredType[Any] | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Aggregate each pane into one accumulator. A window function gets its result."""
+        return self._aggregate(aggregate_function, window_function, output_type)
+
 
 @check_arguments
-class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
+class AllWindowedStream(_Windowed[int, T_co, W]):
     """A stream without keys in windows, in one subtask. `apply` also takes a function of (window, elements)."""
 
-    _what = "all windows"
     _for_process = ProcessAllWindowFunction, ProcessAllEvaluation
     _for_apply = AllWindowFunction, ApplyAllEvaluation
 
-    def _place(self, stream: DataStream) -> DataStream:
+    # --- all elements of a pane ---
+    def process(
+        self, process_window_function: ProcessAllWindowFunction[T_co, R, W], output_type: DeclaredType[R] | None = None
+    ) -> DataStream[R]:
+        """Apply a ProcessAllWindowFunction to all elements of a pane."""
+        return self._process(process_window_function, output_type)
+
+    def apply(
+        self,
+        window_function: AllWindowFunction[T_co, R, W] | Callable[[W, Iterable[T_co]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]:
+        """Apply an AllWindowFunction to all elements of a pane."""
+        return self._apply(window_function, output_type)
+
+    # --- one value per pane ---
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[T_co]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: ProcessAllWindowFunction[T_co, R, W]
+        | AllWindowFunction[T_co, R, W]
+        | Callable[[W, Iterable[T_co]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co],
+        window_function: WindowFunctions | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Reduce each pane to one value as records arrive. A window function gets this value."""
+        return self._reduce(reduce_function, window_function, output_type)
+
+    @overload
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: None = None,
+        output_type: DeclaredType[ACC] | None = None,
+    ) -> DataStream[ACC]: ...
+
+    @overload
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: ProcessAllWindowFunction[ACC, R, W]
+        | AllWindowFunction[ACC, R, W]
+        | Callable[[W, Iterable[ACC]], Iterable[R] | None],
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def fold(
+        self,
+        initial_value: ACC,
+        fold_function: FoldFunction[T_co, ACC] | Callable[[ACC, T_co], ACC],
+        window_function: WindowFunctions | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Fold each pane into one accumulator, from `initial_value` on, as in Flink 1.x. A window function gets it."""
+        return self._fold_panes(FoldAggregate(initial_value, fold_function), window_function, output_type)
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, ACC, R],
+        window_function: None = None,
+        accumulator_type: DeclaredType[ACC] | None = None,
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, ACC, V],
+        window_function: ProcessAllWindowFunction[V, R, W]
+        | AllWindowFunction[V, R, W]
+        | Callable[[W, Iterable[V]], Iterable[R] | None],
+        accumulator_type: DeclaredType[ACC] | None = None,
+        output_type: DeclaredType[R] | None = None,
+    ) -> DataStream[R]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, Any, Any],
+        window_function: WindowFunctions | None = None,
+        accumulator_type: DeclaredType[Any] | None = None,
+        output_type: DeclaredType[Any] | None = None,
+    ) -> DataStream[Any]:
+        """Aggregate each pane into one accumulator. A window function gets its result."""
+        return self._aggregate(aggregate_function, window_function, output_type)
+
+    def _place(self, stream: DataStream[R]) -> DataStream[R]:
         return stream.force_non_parallel()
 
 

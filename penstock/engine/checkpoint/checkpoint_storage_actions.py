@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.engine.checkpoint.metadata import Metadata
 from penstock.engine.checkpoint.ownership import NoOwnership
 from penstock.engine.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
-from penstock.errors import AlreadyThere, PenstockError, StorageError
+from penstock.errors import AlreadyThere, JobSuspended, PenstockError, StorageError
 
 log = logging.getLogger("penstock.checkpoint")
 
@@ -22,6 +23,8 @@ class SavepointRequest:
     stop: bool = False
     drain: bool = False
     done: Future[str] = field(default_factory=Future)
+    leave_with: ClassVar[None] = None
+    """A savepoint ends the job, or nothing."""
 
 
 @dataclass
@@ -30,7 +33,14 @@ class CheckpointRequest:
 
     full: bool = False
     """Whether it holds the whole state, and not only the changes."""
+    leave_with: JobSuspended | None = None
+    """The error with which the driver ends after the checkpoint, so that another one continues there; usually None."""
     done: Future[str] = field(default_factory=Future)
+
+    @property
+    def stop(self) -> bool:
+        """Whether the driver processes no records after the checkpoint."""
+        return self.leave_with is not None
 
 
 SnapshotRequest = SavepointRequest | CheckpointRequest

@@ -119,7 +119,7 @@ class Ownership(NoOwnership):
         self._changing = threading.Lock()
         """Held while the next token replaces this one. A check in the meantime would find no token."""
         self._holder: dict[str, Any] = {
-            **Whereabouts.here().described(),
+            **Whereabouts.here().as_dict(),
             "driver": self._driver,
             "job": job_name,
             "since": datetime.now(UTC).isoformat(" ", "seconds"),

@@ -32,7 +32,7 @@ class Whereabouts:
         """Return the identity that `described` turned into plain data."""
         return cls(described["host"], described["machine"], described["pid"], described["started"])
 
-    def described(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return this identity as plain data, for JSON."""
         return asdict(self)
 

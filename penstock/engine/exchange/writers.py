@@ -15,7 +15,7 @@ from penstock.engine.observe.slot_activity import Traffic
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import Chunk, Receiver, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed, failure_of
-from penstock.engine.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
+from penstock.engine.state.key_groups import key_group, short_repr, stable_hash, subtask_for_group
 from penstock.errors import RecordError, UnsupportedKey
 
 _CACHED_KEYS = 100_000
@@ -265,7 +265,6 @@ class _TargetOfKey(dict[Any, int]):
     """The target of each key, computed once per key. The cache is bounded."""
 
     def __init__(self, targets: int, max_parallelism: int) -> None:
-        super().__init__()
         self._targets = targets
         self._max_parallelism = max_parallelism
 
@@ -338,6 +337,6 @@ def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -
     except USER_ERRORS:
         return error
     return UnsupportedKey(
-        f"{shortened(key)} of type {type(key).__name__} cannot be a key, since it is not hashable: return a tuple, a "
+        f"{short_repr(key)} of type {type(key).__name__} cannot be a key, since it is not hashable: return a tuple, a "
         "string or a number from the key selector"
     )

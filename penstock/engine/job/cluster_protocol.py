@@ -70,11 +70,14 @@ class Cluster(Protocol):
     def application(self) -> bytes | None:
         """Return a description with which a later driver of the job can free the cores of this one, or None."""
 
-    def end_application(self, described: bytes) -> None:
-        """Free the cores that an earlier driver of the job, now gone, may still hold."""
+    def end_application(self, described: bytes) -> bool:
+        """Free the cores that an earlier driver of the job may still hold. Return False to be called again later."""
 
     def capacity(self) -> int | None:
         """Return the greatest number of slots that the job can have; None if it is not known or grows as needed."""
+
+    def has_room(self, slots: int) -> bool:
+        """Return True if the job can have this number of slots without another application."""
 
     def interrupt(self) -> None:
         """Stop a running epoch from another thread, by force if necessary. The job is over then."""

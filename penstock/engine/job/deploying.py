@@ -12,7 +12,7 @@ from penstock import compat
 from penstock.base.main_classes import pickle_and_gather, pickle_classes, publish_classes
 from penstock.base.pickling import dumps_by_value
 from penstock.engine.messages.commands_and_reports import Deployment
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import NotSerializable
 from penstock.graph.partitioning import ByKey, Custom, Partitioning
 from penstock.graph.plan import Plan
@@ -21,9 +21,9 @@ from penstock.graph.plan import Plan
 def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
     """Return the deployment of a plan to its slots. The plan inside it holds no functions."""
     classes: dict[type, None] = {}
-    operators = {node.id: pickled(node.operator, node.name, node.uid, classes) for node in plan.nodes}
+    operators = {node.id: pickle_part(node.operator, node.name, node.uid, classes) for node in plan.nodes}
     partitionings = {
-        edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-", classes)
+        edge.id: pickle_part(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-", classes)
         for edge in plan.edges
     }
     addresses = publish_classes(classes)
@@ -58,7 +58,7 @@ def _gone(_: Any) -> Any:
     raise RuntimeError("the plan in a slot holds no functions; they are in the deployment")
 
 
-def pickled(value: Any, name: str, uid: str, classes: dict[type, None] | None = None) -> bytes:
+def pickle_part(value: Any, name: str, uid: str, classes: dict[type, None] | None = None) -> bytes:
     """Pickle an operator or partitioning. The error names it if that fails.
 
     `classes` gathers the classes of the main script.
@@ -84,7 +84,7 @@ def find_culprit(value: Any, path: str = "", depth: int = 0, seen: set[int] | No
         found = find_culprit(part, name, depth + 1, seen)
         if found:
             return found
-    return f"'{path}' ({type(value).__name__}: {shortened(value, 80)})" if path else ""
+    return f"'{path}' ({type(value).__name__}: {short_repr(value, 80)})" if path else ""
 
 
 def _picklable(value: Any) -> bool:

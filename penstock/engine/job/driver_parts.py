@@ -22,7 +22,7 @@ from penstock.engine.operators.sinks.committing import (
     commit_at_the_end,
 )
 from penstock.engine.operators.sources.source_operator import Enumerator, SourceOperator
-from penstock.engine.records.elements import joined
+from penstock.engine.records.elements import join_receivers
 from penstock.engine.records.failures import USER_ERRORS, Failure, failure_of
 from penstock.errors import JobFailed, PenstockError
 from penstock.graph.plan import Node, Plan
@@ -155,7 +155,7 @@ class DriverParts:
             subtask=0,
             parallelism=1,
             max_parallelism=node.max_parallelism,
-            output=joined([]),
+            output=join_receivers([]),
             side_outputs={},
             clock=Clock(time.time_ns() // 1_000_000),
             job_id=self._job_id,

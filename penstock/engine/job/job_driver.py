@@ -67,6 +67,9 @@ log = logging.getLogger("penstock.job")
 MOST_ASSIGNED = 20_000
 """Largest number of records that an enumerator which reads them by itself hands out for an epoch."""
 
+LONGEST_REST = 10_000
+"""Longest time, in milliseconds, between two looks at a clock that may be set forward while the job waits."""
+
 
 class Driver(Protocol):
     """The interface of a job's driver for the job's handle. All methods but `run` may be called from any thread."""
@@ -129,6 +132,8 @@ class JobDriver:
         self._messages: deque[Message] = deque()
         self._wake = threading.Event()
         self._over = ""
+        self._decided_at = 0
+        """Time of the clock for which the last decision was made."""
         self._asides = cluster.asides = Asides(self._desk, self._clock.now)
         cluster.on_wake = self.wake
         cluster.on_begun = self._driver_parts.begun
@@ -216,6 +221,7 @@ class JobDriver:
         while True:
             self._wake.clear()
             self._pass_on_messages()
+            self._decided_at = answer.now
             decision = self._machine.decide(answer)
             if isinstance(decision, Ended):
                 return decision
@@ -325,9 +331,7 @@ class JobDriver:
     def _free_earlier_applications(self) -> None:
         """Free the cores that earlier drivers may still hold, and record the application for a later driver."""
         self._owner.note_application(self._cluster.application())
-        earlier, self._owner.earlier = self._owner.earlier, ()
-        for described in earlier:
-            self._cluster.end_application(described)
+        self._owner.earlier = tuple(one for one in self._owner.earlier if not self._cluster.end_application(one))
 
     def _check_owner_of_failures(self, reports: list[Report]) -> None:
         if any(report.failure is not None or report.lost for report in reports):
@@ -383,9 +387,18 @@ class JobDriver:
         self._driver_parts.commit(decision.reports)
 
     def _rest(self, decision: Wait) -> Answer:
-        millis = None if decision.until is None else max(0, decision.until - self._clock.now())
-        self._clock.rest(millis, self._wake)
-        return Waited(self._clock.now(), millis is not None and not self._wake.is_set())
+        """Wait for a time of the clock, which may be set meanwhile. A clock that was set back ends the wait."""
+        now = self._clock.now()
+        if decision.until is None or self._clock.virtual:
+            self._clock.rest(None if decision.until is None else max(0, decision.until - now), self._wake)
+            return Waited(self._clock.now(), decision.until is not None and not self._wake.is_set())
+        while self._decided_at <= now < decision.until and not self._wake.is_set():
+            before = now
+            self._clock.rest(min(decision.until - now, LONGEST_REST), self._wake)
+            now = self._clock.now()
+            if now < before:
+                break
+        return Waited(now, not self._wake.is_set())
 
     def _publish(self, order: Publish) -> Answer:
         try:

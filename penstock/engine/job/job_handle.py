@@ -10,7 +10,7 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
-from penstock.base.logs.levels import Levels, apply, checked, current
+from penstock.base.logs.levels import Levels, apply, check_levels, current
 from penstock.base.logs.log_options import LogSettings
 from penstock.base.storage import Storage
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
@@ -21,6 +21,8 @@ from penstock.engine.job.job_picture import bundle
 from penstock.engine.job.job_record import JobRecord, Settings, StateRecord, record_of
 from penstock.engine.job.job_view import JobView
 from penstock.engine.job.job_widget import JobWidget
+from penstock.engine.job.rescaling import RescalableDriver
+from penstock.engine.job.result_picture import result_picture
 from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.observe.profiling import ProfileOrder, Seen
 from penstock.engine.observe.rates import Rates
@@ -65,6 +67,8 @@ class JobHandle:
         self._rates = Rates()
         self.queryable_address: tuple[str, int] | None = None
         """Host and port at which clients can look up queryable state; None if it is not served."""
+        self.draw_path: Callable[[str], str] = str
+        """Function that adds a picture for notebooks to the path of a savepoint."""
         self.logs: LogSettings | None = None
         """Log settings of the slots; None if unknown."""
         self._status = JobStatus.CREATED
@@ -112,6 +116,11 @@ class JobHandle:
     def view(self) -> JobView:
         """The job at this moment. A view never changes."""
         return self._driver.view
+
+    @property
+    def job_driver(self) -> Driver:
+        """The driver that runs the job with its present parallelism."""
+        return self._driver.current if isinstance(self._driver, RescalableDriver) else self._driver
 
     def record(self) -> JobRecord:
         """Return the job at this moment as plain data."""
@@ -169,7 +178,9 @@ class JobHandle:
             self.before_result()
         if self._error is not None:
             raise self._error
-        return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
+        result = JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
+        result._draw = lambda: result_picture(self.record(), result.get_net_runtime())
+        return result
 
     def accumulators(self) -> dict[str, Any]:
         """Return the job's metrics over all slots: totals, minima, maxima and means.
@@ -203,7 +214,7 @@ class JobHandle:
 
         With an empty level, a logger follows its parent again. Raises ConfigurationError for an unknown level.
         """
-        wanted = checked(levels)
+        wanted = check_levels(levels)
         apply(wanted)
         if self.logs is not None:
             self.logs.levels = {**self.logs.levels, **wanted}
@@ -247,6 +258,23 @@ class JobHandle:
                 f"most {most}, or give Spark more cores first (spark.executor.instances, spark.cores.max)"
             )
 
+    def rescale(self, parallelism: int) -> None:
+        """Continue with another parallelism in the same application. Raise an error if the job stays as it is."""
+        if not self.can_rescale(parallelism) or not isinstance(self._driver, RescalableDriver):
+            raise UnsupportedOperation(
+                f"job {self.job_id} cannot change its parallelism while it runs: it needs checkpoints in a directory "
+                "(execution.checkpointing.interval, execution.checkpointing.dir) and cores for all slots. Stop it with "
+                "a savepoint, and start it from there"
+            )
+        self.check_capacity(parallelism)
+        self._driver.rescale(parallelism)
+        self._settings = replace(self._settings, parallelism=parallelism)
+
+    def can_rescale(self, parallelism: int) -> bool:
+        """Return True if `rescale` is possible without another application."""
+        cluster = self._cluster
+        return isinstance(self._driver, RescalableDriver) and cluster is not None and cluster.has_room(parallelism)
+
     # --- snapshots ---
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
         """Write a savepoint below a directory and return its path."""
@@ -262,7 +290,7 @@ class JobHandle:
         if stop:
             # The job ends now; if its last results wait for a reader, the reader may be the thread that waits here.
             self._ended.wait(STOP_SECONDS)
-        return path
+        return self.draw_path(path)
 
     def trigger_checkpoint(self, full: bool = False) -> int:
         """Take a checkpoint outside its turn, and return its number once it is complete."""

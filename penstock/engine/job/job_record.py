@@ -178,7 +178,7 @@ class JobRecord:
     queryable: tuple[StateRecord, ...] = ()
     """Queryable states that functions have asked for so far."""
 
-    def entered(self, status: str) -> int | None:
+    def time_of(self, status: str) -> int | None:
         """Return the time at which the job last entered this status; None if it never did."""
         return next((change.when for change in reversed(self.changes) if change.status.name == status), None)
 

@@ -145,7 +145,7 @@ class JobView:
             SubtaskView(r.slot, r.watermarks.get(uid), _metrics_of(uid, self.metrics[r.slot])) for r in reports
         )
 
-    def entered(self, status: JobStatus) -> int | None:
+    def time_of(self, status: JobStatus) -> int | None:
         """Return the time at which the job last entered this status; None if it never did."""
         return next((change.when for change in reversed(self.changes) if change.status is status), None)
 

@@ -111,7 +111,7 @@ class Asides:
             queries.append(query)
         return queries, questions
 
-    def found(self, findings: Findings) -> None:
+    def answer(self, findings: Findings) -> None:
         """Answer the queries that a slot was asked."""
         asked = self._asked.pop(findings.slot)
         late = time.monotonic() - asked.at > SLOW_SECONDS

@@ -118,15 +118,15 @@ class JobMachine:
         self._idle_epochs = 0
         self._final: int | None = None
         """Number of the checkpoint that covers the end of the input, once it was ordered."""
-        self._stopping: SavepointRequest | None = None
-        """The savepoint with which the job will stop, once it was ordered."""
+        self._stopping: SnapshotRequest | None = None
+        """The snapshot with which this driver will stop, once it was ordered."""
         self._stopped: Reply | None = None
-        """Outcome of that savepoint."""
+        """Outcome of that snapshot."""
         self._reached: Reached = {}
 
     # --- messages at any moment ---
     def hear(self, message: Message) -> None:
-        """Take note of a message. Its consequences are decided with the next answer."""
+        """Take note of a message, which the next decision takes into account."""
         match message:
             case SavepointWanted(request):
                 self._requests.append(request)
@@ -262,7 +262,6 @@ class JobMachine:
 
     def _restart_in(self, delay: int, error: Exception) -> None:
         log.warning("job '%s' failed and restarts in %d ms: %s", self._plan.job_name, delay, error)
-        self._agenda.clear()
         self._waited, self._deployed = False, None
         self._restart_at = self._now + delay
         self._next_step = self._await_restart
@@ -272,7 +271,8 @@ class JobMachine:
     def _run(self) -> Decision | None:
         """Decide on the end, the next epoch, answers to queries, or a wait until there is a reason for an epoch."""
         if self._is_over():
-            self._end(Ended(JobStatus.FINISHED, "the job has ended"))
+            leaving = None if self._stopping is None else self._stopping.leave_with
+            self._end(Ended(JobStatus.FINISHED, "the job has ended")) if leaving is None else self._suspend(leaving)
             return None
         if self._cancelled:
             self._end_cancelled()
@@ -340,7 +340,7 @@ class JobMachine:
 
     def _command(self) -> Command:
         request = self._requests.popleft() if self._requests and self._stopping is None else None
-        if isinstance(request, SavepointRequest) and request.stop:
+        if request is not None and request.stop:
             self._stopping = request
         reports = self._ran.reports if self._ran is not None else []
         notices = self.coordinator.take_notices()
@@ -414,9 +414,8 @@ class JobMachine:
 
     # --- the end ---
     def _end(self, ending: Ended) -> None:
-        """Drop pending decisions other than replies, and release the slots next."""
+        """Release the slots next."""
         self._ending = ending
-        self._agenda = deque(decision for decision in self._agenda if isinstance(decision, Reply))
         self._next_step = self._release
         if ending.status is JobStatus.FAILED:
             self._history.enter(JobStatus.FAILING, self._now)

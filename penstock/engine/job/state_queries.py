@@ -12,7 +12,7 @@ from penstock.base import pickling
 from penstock.engine.messages.commands_and_reports import Report
 from penstock.engine.queryable.query_requests import MOST_ANSWER_BYTES, Cut, QueryAnswer, QueryRequest
 from penstock.engine.queryable.result_pages import Scans
-from penstock.engine.queryable.slot_states import Finding, Findings, Lookup, QueryableState, Question, claimed_twice
+from penstock.engine.queryable.slot_states import Finding, Findings, Lookup, QueryableState, Question, describe_clash
 from penstock.engine.state.key_groups import key_group, subtask_for_group
 from penstock.errors import (
     PenstockError,
@@ -131,7 +131,7 @@ class QueryDesk:
             for state in report.queryable:
                 known = self._states.get(state.name, state)
                 if (known.uid, known.state) != (state.uid, state.state):
-                    raise ProgramError(claimed_twice(known, state))
+                    raise ProgramError(describe_clash(known, state))
                 self._states = {**self._states, state.name: known}
 
     def next_page(self, request: QueryRequest) -> QueryAnswer:

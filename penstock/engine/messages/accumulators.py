@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.engine.messages.commands_and_reports import Report
-from penstock.metrics.histogram import HistogramState, merged
+from penstock.metrics.histogram import HistogramState, merge_histograms
 from penstock.metrics.metric import Described
 
 OF_THE_JOB = "."
@@ -17,7 +17,7 @@ _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
     "min": min,
     "max": max,
     "last": lambda values: values[-1],
-    "merge": merged,
+    "merge": merge_histograms,
 }
 
 

@@ -109,7 +109,7 @@ def capture(index: int, deployment: Deployment, send: Callable[[Line], bool]) ->
 
 
 @contextmanager
-def captured(index: int, deployment: Deployment, send: Callable[[Line], bool]) -> Iterator[None]:
+def capture_logs(index: int, deployment: Deployment, send: Callable[[Line], bool]) -> Iterator[None]:
     """Capture logs for the time of a context, in a process that goes on to other work."""
     root, before = logging.getLogger(), current()
     handlers = root.handlers[:]

@@ -42,7 +42,7 @@ class FunctionOperator(Operator):
             self.participation.initialize()
             open_function(self.function, self.runtime_context)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def create_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
         """Create a backend for keyed state, and fill it with restored state."""
@@ -66,7 +66,7 @@ class FunctionOperator(Operator):
             try:
                 handle(marker)
             except USER_ERRORS as error:
-                raise self.failed(error, []) from error
+                raise self.failure(error, []) from error
         super().process_latency_marker(marker)
 
     def leave_key(self) -> None:

@@ -51,7 +51,7 @@ class KeyedTimerOperator(FunctionOperator):
             loop(feed, repeat(None) if timestamps is None else timestamps)
         except USER_ERRORS as error:
             self.collected.forget()
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         self.flush()
 
     def flush(self) -> None:
@@ -63,7 +63,7 @@ class KeyedTimerOperator(FunctionOperator):
             self.collected.flush()
         except PenstockError as error:
             self.collected.forget()
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
@@ -99,7 +99,7 @@ class KeyedTimerOperator(FunctionOperator):
 
     def _timer_failed(self, error: BaseException) -> OperatorFailed:
         if self.timers.firing is None:
-            return self.failed(error, [])
+            return self.failure(error, [])
         time, key, namespace = self.timers.firing
         where = "" if namespace is None else f" in {namespace}"
-        return self.failed(error, [f"timer at {time} of key {key!r}{where}"], iter(()))
+        return self.failure(error, [f"timer at {time} of key {key!r}{where}"], iter(()))

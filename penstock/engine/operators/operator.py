@@ -264,7 +264,7 @@ class Operator:
         """Pass a chunk of values to the output."""
         self.emit_chunk(Chunk(values, timestamps))
 
-    def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
+    def failure(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
         """Return a failure that names this operator and a record.
 
         The record is the last one that `feed`, an iterator over `values`, gave out.
@@ -301,7 +301,7 @@ class Fitting:
         try:
             return Chunk(declared.fit(chunk.values), chunk.timestamps)
         except PenstockError as error:
-            raise self._operator.failed(error, chunk.values) from error
+            raise self._operator.failure(error, chunk.values) from error
 
 
 @persisted

@@ -13,7 +13,14 @@ from penstock.api.functions.checkpointed_functions import (
     ListCheckpointed,
 )
 from penstock.api.functions.contexts import KeyedStateStore
-from penstock.api.state.descriptors import ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from penstock.api.state.descriptors import (
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+    check_descriptor,
+    refuse_text,
+)
 from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
@@ -26,6 +33,9 @@ from penstock.engine.state.state_schema import schema_of
 from penstock.errors import ProgramError
 
 _LIST_CHECKPOINTED = "_list_checkpointed"
+
+_LISTS = {Kind.LIST: "list", Kind.UNION: "union_list"}
+"""Kinds of operator state, as the methods for them are named."""
 
 
 class Participation:
@@ -95,10 +105,12 @@ class OperatorListState(ListState[Any]):
         self.items.append(value)
 
     def add_all(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "add_all")
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "update")
         self.items = []
         self.add_all(list(values))
 
@@ -139,6 +151,7 @@ class OperatorStates(OperatorStateStore):
         return self._list(state_descriptor, Kind.UNION)
 
     def _list(self, descriptor: ListStateDescriptor, kind: Kind) -> OperatorListState:
+        check_descriptor(descriptor, ListStateDescriptor, f"OperatorStateStore.get_{_LISTS[kind]}_state")
         name = descriptor.get_name()
         if descriptor.ttl_config is not None and descriptor.ttl_config.is_enabled():
             raise ProgramError(f"operator state '{name}' cannot have a time to live: only keyed state can")
@@ -162,6 +175,7 @@ class OperatorStates(OperatorStateStore):
         state.schema = schema_of(descriptor)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> HeapBroadcastState:
+        check_descriptor(state_descriptor, MapStateDescriptor, "OperatorStateStore.get_broadcast_state")
         return self._broadcast.writable(state_descriptor)
 
     def snapshot(self, into: SubtaskSnapshot) -> None:

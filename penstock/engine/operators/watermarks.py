@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import length_hint
 from typing import Any
 
+from penstock.base.arguments import invalid_argument
 from penstock.common.watermark_strategy import (
     BoundedOutOfOrdernessWatermarks,
     FieldTimestamps,
@@ -42,6 +43,8 @@ class _Emitted(WatermarkOutput):
         self.idle: bool | None = None
 
     def emit_watermark(self, watermark: Watermark) -> None:
+        if not isinstance(watermark, Watermark):
+            raise invalid_argument("WatermarkOutput.emit_watermark", "watermark", watermark, "a Watermark")
         self.timestamp = watermark.timestamp if self.timestamp is None else max(self.timestamp, watermark.timestamp)
         self.idle = False
 
@@ -185,7 +188,7 @@ class TimestampsAndWatermarksOperator(Operator):
                     for value, before in zip(feed, timestamps, strict=True)
                 ]
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         return stamps if set(map(type, stamps)) <= {int} else self._whole(values, stamps)
 
     def _as_they_came(self, values: Values, timestamps: Timestamps) -> list[int]:
@@ -210,7 +213,7 @@ class TimestampsAndWatermarksOperator(Operator):
         except (TypeError, ValueError, OverflowError):
             position = len(values) - length_hint(feed) - 1
             error = TypeError(f"the timestamp assigner returned {stamps[position]!r}, not milliseconds")
-            raise self.failed(error, values, feed) from None
+            raise self.failure(error, values, feed) from None
 
     def _one_by_one(self, values: Values, stamps: list[int]) -> None:
         """Pass values to the generator one by one, and cut the chunk wherever it emits something."""
@@ -220,7 +223,7 @@ class TimestampsAndWatermarksOperator(Operator):
             try:
                 on_event(value, stamps[position], emitted)
             except USER_ERRORS as error:
-                raise self.failed(error, values, feed) from error
+                raise self.failure(error, values, feed) from error
             if emitted.timestamp is not None or emitted.idle is not None:
                 self.emit(values[start : position + 1], stamps[start : position + 1])  # type: ignore[arg-type]
                 start = position + 1
@@ -284,7 +287,7 @@ class TimestampsAndWatermarksOperator(Operator):
         try:
             self.generator.on_periodic_emit(self._emitted)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self._relay()
 
     def _is_timed_out(self) -> bool:

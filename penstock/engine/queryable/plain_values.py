@@ -18,7 +18,7 @@ from uuid import UUID
 
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import QueryError, UnsupportedKey
 
 Encoder = Callable[[Any], Any]
@@ -29,7 +29,7 @@ def key_to_json(key: Any) -> Any:
     """Encode a key. It must arrive unchanged, because a changed key would be another key."""
     if type(key) not in _ENCODERS:
         raise UnsupportedKey(
-            f"{shortened(key)} of type {type(key).__name__} cannot be sent as a key: {_SENT} can. In the process of "
+            f"{short_repr(key)} of type {type(key).__name__} cannot be sent as a key: {_SENT} can. In the process of "
             "the program, JobClient.query takes any key"
         )
     return _ENCODERS[type(key)](key, key_to_json)
@@ -70,7 +70,7 @@ def from_json(sent: Any) -> Any:
     try:
         return _DECODERS[sent["t"]](sent["v"])
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise QueryError(f"{shortened(sent)} is no value that a client or a server sends") from error
+        raise QueryError(f"{short_repr(sent)} is no value that a client or a server sends") from error
 
 
 # --- to JSON ---

@@ -21,7 +21,7 @@ from penstock.engine.queryable import wire
 from penstock.engine.queryable.query_requests import QueryAnswer, QueryRequest
 from penstock.engine.queryable.queryable_tls import EncryptedSocket, trusting
 from penstock.engine.queryable.read_only import check_kind, read_only
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import (
     AccessDenied,
     PenstockError,
@@ -85,7 +85,7 @@ class QueryableStateClient:
             check_kind(queryable_state_name, answer.kind, state_descriptor)
             (entry,) = answer.entries
             if not entry.found:
-                raise UnknownKey(f"queryable state '{queryable_state_name}' holds nothing for {shortened(key)}")
+                raise UnknownKey(f"queryable state '{queryable_state_name}' holds nothing for {short_repr(key)}")
             return read_only(answer.kind, entry.value, answer.cut)
 
         try:

@@ -15,7 +15,7 @@ from penstock.api.state.descriptors import (
     ValueState,
 )
 from penstock.engine.queryable.query_requests import Cut
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.engine.state.state_schema import schema_of
 from penstock.errors import QueryError, UnsupportedOperation
 
@@ -35,7 +35,7 @@ class ReadOnly:
         self.cut = cut
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({shortened(self._held)}, {self.cut})"
+        return f"{type(self).__name__}({short_repr(self._held)}, {self.cut})"
 
 
 class ReadOnlyValueState(ReadOnly, ValueState[Any]):

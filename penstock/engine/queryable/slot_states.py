@@ -138,7 +138,7 @@ class Queryables:
                 "whole key can be looked up"
             )
         if known is not None:
-            raise ProgramError(claimed_twice(known.state, state))
+            raise ProgramError(describe_clash(known.state, state))
         self._published[name] = _Published(state, table, peek_of(descriptor), max_parallelism)
         self._new.append(state)
 
@@ -166,7 +166,7 @@ class Queryables:
             return Finding(number, error=f"{published.state.describe()}: {type(error).__name__}: {error}")
 
 
-def claimed_twice(first: QueryableState, second: QueryableState) -> str:
+def describe_clash(first: QueryableState, second: QueryableState) -> str:
     """Return the message for two states that have the same name for clients."""
     return (
         f"two states are queryable as '{first.name}': {first.describe()} and {second.describe()}; each needs a name of "

@@ -64,7 +64,7 @@ class Columns:
     @classmethod
     def of_rows(cls, rows: Values, timestamps: Timestamps, row_type: RowTypeInfo) -> Columns:
         """Turn values that fit a row type into columns. Rows that retract others have no such form."""
-        from penstock.formats.arrow_types import converted, to_arrow
+        from penstock.formats.arrow_types import convert_column, to_arrow
 
         arrow = pyarrow()
         packed = rows_to_columns(row_type.fit(rows))
@@ -72,7 +72,7 @@ class Columns:
             raise TypeMismatch(f"only rows of one form that insert can become columns of {row_type.notation}")
         schema = _schema_of(row_type)
         arrays = [
-            arrow.array(converted(column, to_arrow(declared)), field.type)
+            arrow.array(convert_column(column, to_arrow(declared)), field.type)
             for column, declared, field in zip(packed[2], row_type.field_types, schema, strict=True)
         ]
         times = None if timestamps is None else times_of(timestamps)
@@ -308,9 +308,9 @@ def _tuples(parts: list[Keys]) -> Keys:
 def _encode_keys(column: Array) -> Keys:
     if not _is_encoded(column.type):
         encoded = column.dictionary_encode("encode")
-        return Keys(held_values(encoded.dictionary), encoded.indices)
+        return Keys(state_values(encoded.dictionary), encoded.indices)
     numbers: dict[Any, int] = {}
-    which = [numbers.setdefault(key, len(numbers)) for key in held_values(column)]
+    which = [numbers.setdefault(key, len(numbers)) for key in state_values(column)]
     return Keys(list(numbers), pyarrow().array(which, pyarrow().int32()))
 
 
@@ -327,14 +327,14 @@ def _hashes(column: Array) -> Any:
     return keys.spread(list(map(stable_hash, keys.distinct))).to_numpy()
 
 
-def held_values(column: Array) -> list[Any]:
+def state_values(column: Array) -> list[Any]:
     """Return the values of a column in the form of keys and state of tables.
 
     Moments become numbers, and nested values become tuples.
     """
     types, kind = pyarrow().types, column.type
     if types.is_dictionary(kind):
-        return held_values(column.dictionary_decode())
+        return state_values(column.dictionary_decode())
     if types.is_date32(kind):
         column = column.cast(pyarrow().int32())
     elif types.is_timestamp(kind) or types.is_time64(kind) or types.is_duration(kind):
@@ -378,10 +378,10 @@ def _rows(batch: RecordBatch, row_type: RowTypeInfo | None) -> list[Row]:
 
 def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
     """Return the values that the rows would have in this column."""
-    from penstock.formats.arrow_types import converted, from_arrow, readable_as, type_from, values_as
+    from penstock.formats.arrow_types import convert_column, from_arrow, readable_as, type_from, values_as
 
     wanted = type_from(column.type, "key") if declared is None else declared
-    values = converted(values_as(column, readable_as(column.type, wanted, "key")), from_arrow(wanted))
+    values = convert_column(values_as(column, readable_as(column.type, wanted, "key")), from_arrow(wanted))
     return values if declared is None else declared.fit_column(values)
 
 

@@ -17,7 +17,7 @@ MAX_TIMESTAMP = 2**63 - 1
 
 def whole_millis(time: Any) -> int:
     """Drop the fraction of a number of milliseconds, as PyFlink does. Raise TypeError for anything but a number."""
-    if not isinstance(time, (Real, Decimal)):
+    if isinstance(time, bool) or not isinstance(time, (Real, Decimal)):
         raise TypeError(f"{time!r} is no number")
     return int(time)  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ class Tee:
             receiver.marker(marker)
 
 
-def joined(receivers: Sequence[Receiver]) -> Receiver:
+def join_receivers(receivers: Sequence[Receiver]) -> Receiver:
     """Return one receiver for all of these."""
     return receivers[0] if len(receivers) == 1 else Tee(receivers)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock import errors
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 
 _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
@@ -63,7 +63,7 @@ def failure_of(error: BaseException, operator: str, uid: str, subtask: int, reco
         operator=operator,
         uid=uid,
         subtask=subtask,
-        record="" if record is _NO_RECORD else shortened(record),
+        record="" if record is _NO_RECORD else short_repr(record),
         error_type=type(error).__name__,
         message=str(error),
         traceback=shown,

@@ -17,7 +17,7 @@ from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row, make_row
 from penstock.engine.savepoints.contents import form_of
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.engine.state.state_schema import schema_of
 from penstock.engine.state.tables import Layout
 from penstock.engine.state.ttl import ttl_of
@@ -104,7 +104,7 @@ class KeyedRows:
             return dict(zip(_TUPLES[len(record)], record, strict=True))
         raise ProgramError(
             f"{self._state()}: a row is a dict or Row with the columns' names, (key, value), or (key, namespace, "
-            f"value), and not {shortened(record)}"
+            f"value), and not {short_repr(record)}"
         )
 
     def _key(self, record: Any, fields: dict[str, Any]) -> Any:
@@ -135,7 +135,7 @@ class KeyedRows:
         if isinstance(value, tuple) and isinstance(self.descriptor, ListStateDescriptor):
             value = list(value)
         if value is None or not isinstance(value, self._container or object) or _has_none(value, self._container):
-            raise ProgramError(f"{self._state()} cannot hold {shortened(value)}")
+            raise ProgramError(f"{self._state()} cannot hold {short_repr(value)}")
         return value
 
     @cached_property
@@ -144,10 +144,10 @@ class KeyedRows:
         return next((kind for known, kind in _CONTAINERS if isinstance(self.descriptor, known)), None)
 
     def _fit(self, value: Any, info: TypeInformation | None) -> Any:
-        return fitted(value, info, self._state())
+        return fit_value(value, info, self._state())
 
     # --- all rows of a slot ---
-    def gathered(self, parts: Iterable[Part]) -> Iterator[tuple[Any, Any]]:
+    def gather(self, parts: Iterable[Part]) -> Iterator[tuple[Any, Any]]:
         """Yield the addresses with their stored values. An empty list or map leaves no entry."""
         form = form_of(schema_of(self.descriptor))
         for address, value, last_access in self._by_address(parts):
@@ -171,7 +171,7 @@ class KeyedRows:
 
     def _once(self, new: bool, address: Any) -> None:
         if not new:
-            raise ProgramError(f"{self._state()}: there are two rows for {shortened(address)}")
+            raise ProgramError(f"{self._state()}: there are two rows for {short_repr(address)}")
 
 
 _CONTAINERS: list[tuple[type[StateDescriptor], type]] = [(ListStateDescriptor, list), (MapStateDescriptor, dict)]
@@ -182,7 +182,7 @@ def _has_none(value: Any, container: type | None) -> bool:
 
 
 # --- into the declared form ---
-def fitted(value: Any, info: TypeInformation | None, where: str) -> Any:
+def fit_value(value: Any, info: TypeInformation | None, where: str) -> Any:
     """Return a value in the form of its declared type, if there is one."""
     if info is None:
         return value

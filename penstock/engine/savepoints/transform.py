@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.api.state.descriptors import ListStateDescriptor, StateDescriptor
 from penstock.engine.savepoints.contents import form_of, layout_of, split_address
-from penstock.engine.savepoints.savepoint_rows import fitted
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.savepoints.savepoint_rows import fit_value
+from penstock.engine.state.key_groups import short_repr
 from penstock.engine.state.snapshot_file import Kind, Name
 from penstock.engine.state.state_schema import Schema, schema_of
 from penstock.errors import PenstockError, ProgramError
@@ -43,7 +43,7 @@ class Transform:
         container = self.after.get("kind") in ("list", "map")
         declared = None if self.descriptor is None else self.descriptor.type_info
         for address, stored in feed:
-            value = fitted(self._call(*split_address(layout, address), old.bare(stored)), declared, self._where())
+            value = fit_value(self._call(*split_address(layout, address), old.bare(stored)), declared, self._where())
             if value is not None and (not container or value):
                 times = old.last_access(stored)
                 yield address, new.stamp(value, self.now if times is None else times)
@@ -53,10 +53,10 @@ class Transform:
         if self.name.kind is Kind.BROADCAST:
             changed = {key: self._call(key, None, held) for key, held in (value or {}).items()}
             kept = {key: held for key, held in changed.items() if held is not None}
-            return fitted(kept, None if self.descriptor is None else self.descriptor.type_info, self._where())
+            return fit_value(kept, None if self.descriptor is None else self.descriptor.type_info, self._where())
         items = [self._call(None, None, item) for item in value or ()]
         declared = self.descriptor.elem_type_info if isinstance(self.descriptor, ListStateDescriptor) else None
-        return [fitted(item, declared, self._where()) for item in items if item is not None]
+        return [fit_value(item, declared, self._where()) for item in items if item is not None]
 
     def _call(self, key: Any, namespace: Any, value: Any) -> Any:
         try:
@@ -65,8 +65,8 @@ class Transform:
             raise
         except Exception as error:
             raise ProgramError(
-                f"{self._where()}: the function raised {type(error).__name__}: {error}, for key {shortened(key)} "
-                f"and value {shortened(value)}"
+                f"{self._where()}: the function raised {type(error).__name__}: {error}, for key {short_repr(key)} "
+                f"and value {short_repr(value)}"
             ) from error
 
     def _where(self) -> str:

@@ -27,7 +27,7 @@ from penstock.engine.operators.operator import Alignment, Clock, GateState, Oper
 from penstock.engine.operators.sinks.committing import Begun
 from penstock.engine.operators.sources.source_operator import Budget
 from penstock.engine.queryable.slot_states import Findings, Lookup, Queryables
-from penstock.engine.records.elements import MIN_TIMESTAMP, NOBODY, joined
+from penstock.engine.records.elements import MIN_TIMESTAMP, NOBODY, join_receivers
 from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.engine.slot.slot_parts import SlotParts
 from penstock.engine.slot.wiring import Address, Wiring
@@ -130,7 +130,7 @@ class Slot:
         return wrap_for_batch(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
-        outputs = {tag: joined(receivers) for tag, receivers in self._wiring.outputs(node, operator).items()}
+        outputs = {tag: join_receivers(receivers) for tag, receivers in self._wiring.outputs(node, operator).items()}
         aged = operator.is_source or operator.gives_event_time
         outputs = {
             tag: self.measures.count_output(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()
@@ -241,7 +241,7 @@ class Slot:
                 else:
                     operator.checkpoint_aborted(notice.number)
             except USER_ERRORS as error:
-                raise operator.failed(error, []) from error
+                raise operator.failure(error, []) from error
 
     @cached_property
     def _all_operators(self) -> list[Operator]:
@@ -466,7 +466,7 @@ class Slot:
                 into.own("_turns", {edge: self.writers[edge].turn() for edge in edges})
                 states.extend(into.finished())
             except USER_ERRORS as error:
-                raise operator.failed(error, []) from error
+                raise operator.failure(error, []) from error
         self._check_prepared(order.number)
         return states
 

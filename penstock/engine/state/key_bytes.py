@@ -23,7 +23,7 @@ from typing import Any
 
 from penstock.api.windows.windows import CountWindow, GlobalWindow, TimeWindow
 from penstock.common.types import Row
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import UnsupportedKey
 
 _FORMAT = 2
@@ -159,6 +159,6 @@ def _pickle_key(key: Any) -> bytes:
         pickler.dump(key)
     except Exception as error:
         raise UnsupportedKey(
-            f"{shortened(key)} of type {type(key).__name__} cannot be the address of state in RocksDB: {error}"
+            f"{short_repr(key)} of type {type(key).__name__} cannot be the address of state in RocksDB: {error}"
         ) from error
     return buffer.getvalue()

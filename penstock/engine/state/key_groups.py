@@ -148,7 +148,7 @@ def _of_other(key: Any) -> int:
         _check_dataclass(key)
         return _of_parts([getattr(key, f.name) for f in dataclasses.fields(key) if f.compare], 17)
     raise UnsupportedKey(
-        f"{shortened(key)} of type {type(key).__name__} cannot be a key. Allowed are numbers, strings, bytes, None, "
+        f"{short_repr(key)} of type {type(key).__name__} cannot be a key. Allowed are numbers, strings, bytes, None, "
         "dates and times, UUIDs, enums, and tuples, rows, frozensets and frozen dataclasses of these."
     )
 
@@ -156,19 +156,19 @@ def _of_other(key: Any) -> int:
 def _check_dataclass(key: Any) -> None:
     if not any("__eq__" in vars(base) for base in type(key).__mro__[:-1]):
         raise UnsupportedKey(
-            f"{shortened(key)} cannot be a key: dataclass {type(key).__name__} has no equality of its own, so every "
+            f"{short_repr(key)} cannot be a key: dataclass {type(key).__name__} has no equality of its own, so every "
             "copy would be another key. Declare it with @dataclass(frozen=True)."
         )
     try:
         hash(key)
     except TypeError:
         raise UnsupportedKey(
-            f"{shortened(key)} cannot be a key: dataclass {type(key).__name__} is not hashable. "
+            f"{short_repr(key)} cannot be a key: dataclass {type(key).__name__} is not hashable. "
             "Declare it with @dataclass(frozen=True)."
         ) from None
 
 
-def shortened(value: Any, limit: int = 200) -> str:
+def short_repr(value: Any, limit: int = 200) -> str:
     """Return repr(value) for a message. It never fails and never returns a long text."""
     try:
         text = repr(value)

@@ -40,7 +40,7 @@ from rocksdict import (
 
 from penstock.base import pickling
 from penstock.engine.state.key_bytes import key_bytes
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.engine.state.live_entries import ABSENT, Entries, Room
 from penstock.engine.state.rocksdb_figures import figures
 from penstock.engine.state.spill import Spill
@@ -284,8 +284,8 @@ class RocksTable(Table):
                 pickled = dumps((address, value))
             except Exception as error:
                 raise NotSerializable(
-                    f"state '{self.name}' cannot keep {shortened(value)} of type {type(value).__name__} in RocksDB, as "
-                    f"it cannot be pickled: {error}"
+                    f"state '{self.name}' cannot keep {short_repr(value)} of type {type(value).__name__} in RocksDB, "
+                    f"as it cannot be pickled: {error}"
                 ) from error
             yield address, value, pickled
 

@@ -20,6 +20,7 @@ from penstock.api.state.descriptors import (
     ReducingState,
     ReducingStateDescriptor,
     ValueState,
+    refuse_text,
 )
 from penstock.engine.state.tables import KeyScope, Table
 
@@ -77,10 +78,12 @@ class HeapListState(ListState[Any]):
         self._table.changed.add(key)
 
     def add_all(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "add_all")
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "update")
         replacement = list(values)
         for value in replacement:
             _refuse_none(value, self._table)

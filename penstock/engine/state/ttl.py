@@ -19,6 +19,7 @@ from penstock.api.state.descriptors import (
     StateDescriptor,
     StateTtlConfig,
     ValueState,
+    refuse_text,
 )
 from penstock.common.time import to_millis
 
@@ -152,9 +153,11 @@ class TtlListState(ListState[Any]):
         self._inner.add(self._expiry.stamp(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "add_all")
         self._inner.add_all([self._expiry.stamp(value) for value in values])
 
     def update(self, values: Iterable[Any]) -> None:
+        refuse_text(values, "update")
         self._inner.update([self._expiry.stamp(value) for value in values])
 
     def clear(self) -> None:

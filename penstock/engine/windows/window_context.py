@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.output_tag import OutputTag
-from penstock.api.state.descriptors import StateDescriptor
+from penstock.api.state.descriptors import StateDescriptor, check_descriptor
 from penstock.api.windows.evictors import Evictor
 from penstock.api.windows.windows import Trigger, WindowAssigner
 from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
@@ -69,6 +69,7 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         self._operator.timers.processing_time.delete(time, self.key, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        check_descriptor(state_descriptor, StateDescriptor, "TriggerContext.get_partitioned_state")
         return self._operator.pane_state.state(state_descriptor)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
@@ -135,4 +136,4 @@ class WindowFunctionContext:
 
     def output(self, tag: OutputTag, value: Any) -> None:
         """Emit to a side output, as `yield tag, value` does."""
-        self._operator.collected.side(tag, value, self._window.max_timestamp())
+        self._operator.collected.side_of(tag, value, self._window.max_timestamp())

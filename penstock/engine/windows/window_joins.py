@@ -18,7 +18,7 @@ from penstock.engine.operators.functions.slot_contexts import Collected, Functio
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.operators.timers import KeylessTimerService
 from penstock.engine.records.elements import MIN_TIMESTAMP, Chunk
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.engine.state.tables import Table
 from penstock.engine.windows.window_evaluation import Evaluation
 from penstock.errors import MissingTimestamp, RecordError
@@ -52,8 +52,8 @@ class KeyKinds:
             (first, left), (second, right) = self._kinds[0], self._kinds[1]
             if first is not second and type(None) not in (first, second):
                 raise RecordError(
-                    f"the two sides of the join have keys that can never be equal: {shortened(left)} "
-                    f"({type(left).__name__}) and {shortened(right)} ({type(right).__name__})"
+                    f"the two sides of the join have keys that can never be equal: {short_repr(left)} "
+                    f"({type(left).__name__}) and {short_repr(right)} ({type(right).__name__})"
                 )
 
 

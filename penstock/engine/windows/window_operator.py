@@ -18,7 +18,7 @@ from penstock.api.windows.assigners import (
     SessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
-    required,
+    event_timestamp,
 )
 from penstock.api.windows.evictors import Evictor
 from penstock.api.windows.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
@@ -99,7 +99,7 @@ class WindowOperator(KeyedTimerOperator):
         try:
             spec.contents.open(self.runtime_context)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self._element = self._in_merging_windows if self._merging else self._in_windows
         self._windows: dict[int, TimeWindow] = {}
         fixed = type(spec.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
@@ -217,7 +217,7 @@ class WindowOperator(KeyedTimerOperator):
 
         Such windows never fire.
         """
-        self._late(value, required(timestamp))
+        self._late(value, event_timestamp(timestamp))
 
     def _window_at(self, start: int) -> TimeWindow:
         """Return the window that starts at this time. One object serves all panes."""

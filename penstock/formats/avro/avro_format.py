@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
@@ -183,7 +183,7 @@ class AvroBulkWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Write dicts with the fields of a schema."""
-        return WriterFactory(AvroWriter, (expected(AvroSchema, schema),))
+        return WriterFactory(AvroWriter, (check_kind(AvroSchema, schema),))
 
 
 class AvroWriter(BulkWriter):

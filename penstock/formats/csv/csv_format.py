@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import IO, Any, TypeVar
 
-from penstock.api.settings.values import expected
+from penstock.api.settings.values import check_kind
 from penstock.base.arguments import check_arguments
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
-from penstock.common.composite_types import RowTypeInfo, required_row_type
+from penstock.common.composite_types import RowTypeInfo, as_row_type_info
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TableType, TypeInformation, as_type_information
 from penstock.common.typeinfo import Types
@@ -258,7 +258,7 @@ class CsvReaderFormat(StreamFormat):
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
         """Return a format for files with the columns of a schema."""
-        return CsvReaderFormat(expected(CsvSchema, schema))
+        return CsvReaderFormat(check_kind(CsvSchema, schema))
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
@@ -314,7 +314,7 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         """Write rows with the columns of a schema."""
-        return WriterFactory(_lines_writer, (expected(CsvSchema, schema),))
+        return WriterFactory(_lines_writer, (check_kind(CsvSchema, schema),))
 
 
 def _lines_writer(stream: IO[bytes], schema: CsvSchema) -> BulkWriter:
@@ -341,7 +341,7 @@ class _RowOptions:
 
 
 def _options(type_info: Any) -> _RowOptions:
-    row_type = required_row_type(type_info)
+    row_type = as_row_type_info(type_info)
     for part in row_type.field_types:
         text_of(part)
     return _RowOptions(row_type)

@@ -14,7 +14,7 @@ from json import JSONDecoder
 from typing import IO, Any
 
 from penstock.base.arguments import check_arguments
-from penstock.common.composite_types import RowTypeInfo, required_row_type
+from penstock.common.composite_types import RowTypeInfo, as_row_type_info
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -58,7 +58,7 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
 
     @check_arguments
     def __init__(self, type_info: TypeInformation) -> None:
-        self._type_info = required_row_type(type_info)
+        self._type_info = as_row_type_info(type_info)
         self._write = fitting_writer_of(self._type_info)
 
     @staticmethod
@@ -92,15 +92,16 @@ class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonRowSerializationSchema, (self._type_info,)
 
+    @check_arguments
     class Builder:
         """Builds a JsonRowSerializationSchema."""
 
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
 
-        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+        def with_type_info(self, type_info: TypeInformation | TableType) -> JsonRowSerializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = required_row_type(type_info)
+            self._type_info = as_row_type_info(type_info)
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -119,7 +120,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     ) -> None:
         if fail_on_missing_field and ignore_parse_errors:
             raise ValueError("fail_on_missing_field and ignore_parse_errors exclude each other")
-        self._type_info = required_row_type(type_info)
+        self._type_info = as_row_type_info(type_info)
         self._strict = fail_on_missing_field
         self._ignore = ignore_parse_errors
         self._parse = _parser(has_decimals(self._type_info))
@@ -171,7 +172,7 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
         def type_info(self, type_info: TypeInformation | TableType) -> JsonRowDeserializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = required_row_type(type_info)
+            self._type_info = as_row_type_info(type_info)
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
@@ -343,7 +344,7 @@ class JsonLinesWriters:
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> BulkWriterFactory:
         """Write rows of a type as objects."""
-        return WriterFactory(_lines_writer, (required_row_type(row_type),))
+        return WriterFactory(_lines_writer, (as_row_type_info(row_type),))
 
     @staticmethod
     def for_values() -> BulkWriterFactory:

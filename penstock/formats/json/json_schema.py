@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import BasicTypeInfo, Types
 
-_FORMATS = {"date": Types.SQL_DATE, "time": Types.SQL_TIME, "date-time": Types.SQL_TIMESTAMP}
-_SIMPLE = {"boolean": Types.BOOLEAN, "number": Types.BIG_DEC, "integer": Types.BIG_DEC}
+_FORMATS: dict[str, Callable[[], TypeInformation]] = {
+    "date": Types.SQL_DATE,
+    "time": Types.SQL_TIME,
+    "date-time": Types.SQL_TIMESTAMP,
+}
+_SIMPLE: dict[str, Callable[[], TypeInformation]] = {
+    "boolean": Types.BOOLEAN,
+    "number": Types.BIG_DEC,
+    "integer": Types.BIG_DEC,
+}
 
 
 def row_type_of(json_schema: str) -> RowTypeInfo:

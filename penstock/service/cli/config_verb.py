@@ -35,9 +35,9 @@ def config(
 
 
 def _visible(setting: Setting) -> str:
-    from penstock.common.secrets import masked
+    from penstock.common.secrets import mask_settings
 
-    return masked({setting.name: setting.value})[setting.name]
+    return mask_settings({setting.name: setting.value})[setting.name]
 
 
 def _origin(setting: Setting) -> str:

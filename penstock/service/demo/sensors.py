@@ -9,18 +9,20 @@ import argparse
 import json
 import math
 import time
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from penstock.api.functions.contexts import RuntimeContext
 from penstock.api.functions.element_functions import AggregateFunction
 from penstock.api.functions.process_functions import KeyedProcessFunction
 from penstock.api.state.descriptors import AggregatingStateDescriptor, ValueStateDescriptor
 from penstock.common import Duration, Time, Types, WatermarkStrategy
-from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
 
 SENSORS = 6
 SILENT_AFTER = 4_000
+Reading: TypeAlias = tuple[str, int, float]
+"""Sensor, epoch milliseconds and degrees."""
 ALERTS = OutputTag("alerts", Types.TUPLE([Types.STRING(), Types.STRING()]))
 
 
@@ -30,7 +32,7 @@ class Simulate:
     def __init__(self, began: int) -> None:
         self.began = began
 
-    def __call__(self, number: int) -> tuple[str, int, float] | None:
+    def __call__(self, number: int) -> Reading | None:
         sensor, moment = number % SENSORS, number // SENSORS
         if sensor == SENSORS - 1 and moment % 60 > 30:
             return None
@@ -85,7 +87,7 @@ class Watch(KeyedProcessFunction):
         yield ALERTS, (ctx.get_current_key(), f"silent for {SILENT_AFTER // 1000} s")
 
 
-def hotter(one: tuple[str, int, float], other: tuple[str, int, float]) -> tuple[str, int, float]:
+def hotter(one: Reading, other: Reading) -> Reading:
     """Return the hotter one of two readings."""
     return one if one[2] >= other[2] else other
 
@@ -93,7 +95,8 @@ def hotter(one: tuple[str, int, float], other: tuple[str, int, float]) -> tuple[
 def build(environment: StreamExecutionEnvironment, rate: float) -> Any:
     """Build the program, and return its stream of readings, alerts and hottest readings of ten seconds."""
     readings = environment.generate(Simulate(time.time_ns() // 1_000_000), rate=rate).name("Sensors").uid("sensors")
-    present = readings.filter(lambda reading: reading is not None).name("heard")
+    heard = readings.filter(lambda reading: reading is not None).name("heard")
+    present = cast("DataStream[Reading]", heard)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner(
         lambda reading: reading[1]
     )

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from penstock.common.types import Row
-from penstock.table.api.row_printing import text_of
 from penstock.table.catalogs.resolved_schema import ResolvedSchema
+from penstock.table.display.row_printing import text_of
 from penstock.table.types import data_types as t
 
 _NAMES: dict[type[t.DataType], str] = {

@@ -6,18 +6,26 @@ import pickle
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Generic, Protocol, Self
+
+from penstock.base.type_variables import T_co
+from penstock.common.job import RunningJob
+from penstock.service.launch.interrupted_cells import close_if_interrupted
 
 BUFFERED_PAYLOADS = 1_000
 
 
-class _Job(Protocol):
-    def cancel(self) -> None: ...
+class ResultHandler(Protocol):
+    """Takes what a sink sends to the process of the program."""
 
-    def result(self, timeout: float | None = None) -> Any: ...
+    def put(self, payload: bytes) -> None:
+        """Take a payload."""
+
+    def end(self) -> None:
+        """Note that no payload follows."""
 
 
-class CloseableIterator:
+class CloseableIterator(Generic[T_co]):
     """Iterator over a job's results. Closing it, or leaving its `with` block, cancels a job that still runs."""
 
     def __init__(self) -> None:
@@ -25,12 +33,13 @@ class CloseableIterator:
         self._payloads: deque[bytes] = deque()
         self._ended = False
         self._closed = False
-        self._job: _Job | None = None
-        self._current: Iterator[Any] = iter(())
+        self._job: RunningJob | None = None
+        self._current: Iterator[T_co] = iter(())
 
-    def attach(self, job: _Job) -> None:
+    def attach(self, job: RunningJob) -> None:
         """Set the job whose results these are."""
         self._job = job
+        close_if_interrupted(self)
 
     # --- the job's side ---
     def put(self, payload: bytes) -> None:
@@ -49,10 +58,10 @@ class CloseableIterator:
             self._changed.notify_all()
 
     # --- the reader's side ---
-    def __iter__(self) -> CloseableIterator:
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T_co:
         for value in self._current:
             return value
         while (payload := self._next_payload()) is not None:
@@ -61,12 +70,13 @@ class CloseableIterator:
                 return value
         raise StopIteration
 
-    def next(self) -> Any:
+    def next(self) -> T_co:
         """Return the next result, as PyFlink's iterator does."""
         return self.__next__()
 
     def _next_payload(self) -> bytes | None:
         """Return the next payload, or None at the end of the job. Raise the job's error if it failed."""
+        close_if_interrupted(self)
         with self._changed:
             while not self._payloads:
                 if self._ended or self._closed:
@@ -80,7 +90,7 @@ class CloseableIterator:
             self._job.result()
         return None
 
-    def take(self, limit: int) -> list[Any]:
+    def take(self, limit: int) -> list[T_co]:
         """Return the first `limit` results as a list, and stop the job."""
         if limit <= 0:
             raise ValueError(f"a limit is at least 1, not {limit}")
@@ -95,7 +105,7 @@ class CloseableIterator:
         if self._job is not None:
             self._job.cancel()
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,6 +16,7 @@ from penstock.api.settings.checkpoint_storage import (
 )
 from penstock.api.settings.execution_mode import RuntimeExecutionMode
 from penstock.api.settings.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from penstock.base.hdfs.kerberos_login import log_in
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.restart_strategy import RestartStrategyConfiguration
@@ -35,7 +36,7 @@ from penstock.service.launch.options import (
     default_parallelism,
 )
 from penstock.service.launch.queryable_serving import QueryableOptions
-from penstock.service.launch.spark_settings import spark_submit_master
+from penstock.service.launch.spark_settings import settings_of_spark, spark_submit_master
 from penstock.service.launch.translated_options import HADOOP, Translation
 from penstock.service.launch.translated_options import OPTIONS as TRANSLATED_OPTIONS
 from penstock.spark.sessions.connect_session import remote_url
@@ -155,8 +156,9 @@ class EnvironmentSettings:
         return {**self.translation.spark_settings(), **self.spark}
 
     def prepare_process(self) -> None:
-        """Set the environment variables of this process that options of Flink became."""
+        """Set the environment variables of this process that options of Flink became, and log in to Kerberos."""
         os.environ.update(self.translation.process)
+        log_in({**settings_of_spark(), **self.spark_settings()})
 
     def epochs(self) -> EpochOptions:
         """Return the limits of an epoch."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock import __version__
 from penstock.base.archives import LIBRARIES, MANIFEST, PROGRAM
 from penstock.errors import ConfigurationError
-from penstock.service.launch.program_runner import compiled_kind
+from penstock.service.launch.program_runner import platform_name
 
 FORMAT = 1
 ON_THE_CLUSTER = {"penstock", "pyspark", "py4j"}
@@ -161,7 +161,7 @@ def _install(requirements: Path, folder: Path, made: Package) -> None:
             made.libraries[name] = found.version
     made.libraries = dict(sorted(made.libraries.items()))
     if any(path.suffix in _COMPILED for path in folder.rglob("*")):
-        made.compiled_for = compiled_kind()
+        made.compiled_for = platform_name()
 
 
 # --- the file ---

@@ -96,12 +96,12 @@ def _of_zip(folder: Path, program: Program) -> Callable[[], Any]:
 
 def _check_fit(found: dict[str, Any], program: Program) -> None:
     """Raise ConfigurationError if the package holds code that was compiled for another machine or Python."""
-    made, here = found.get("compiled-for"), compiled_kind()
+    made, here = found.get("compiled-for"), platform_name()
     if made is not None and made != here:
         raise ConfigurationError(f"{program.path} holds code that was compiled for {made}, and here is {here}")
 
 
-def compiled_kind() -> str:
+def platform_name() -> str:
     """Return the kind of Python and machine that packages are compiled for here."""
     return f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.system()} {platform.machine()}"
 

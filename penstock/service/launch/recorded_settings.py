@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.common.secrets import masked
+from penstock.common.secrets import mask_settings
 from penstock.engine.job.job_record import CheckpointingRecord, Settings
 from penstock.service.launch.execution_settings import EnvironmentSettings, checkpoint_storage, state_backend
 
 
-def recorded(settings: EnvironmentSettings) -> Settings:
+def settings_record(settings: EnvironmentSettings) -> Settings:
     """Return the settings for the record of the job, with secrets masked."""
     config = settings.config
     return Settings(
@@ -15,8 +15,8 @@ def recorded(settings: EnvironmentSettings) -> Settings:
         max_parallelism=settings.max_parallelism(),
         restart_strategy=settings.restart.get_description() if settings.restart is not None else "as checkpoints need",
         object_reuse=config.is_object_reuse_enabled(),
-        parameters=masked({str(name): str(value) for name, value in config.get_global_job_parameters().items()}),
-        configuration=masked(settings.given.to_dict()),
+        parameters=mask_settings({str(name): str(value) for name, value in config.get_global_job_parameters().items()}),
+        configuration=mask_settings(settings.given.to_dict()),
         checkpoints=_checkpointing(settings),
         master=settings.spark_master(),
     )

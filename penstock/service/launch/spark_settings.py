@@ -15,12 +15,12 @@ MASTER = "spark.master"
 
 def options_in_spark() -> dict[str, str]:
     """Return the options of Penstock in the session of this process, or in the settings given to `spark-submit`."""
-    return options_among(_spark_settings())
+    return options_among(settings_of_spark())
 
 
 def spark_submit_master() -> str | None:
     """Return the master given to `spark-submit`, or None if `spark-submit` did not start this process."""
-    return _spark_settings().get(MASTER) if _is_submitted() else None
+    return settings_of_spark().get(MASTER) if _is_submitted() else None
 
 
 def options_among(settings: Mapping[str, str]) -> dict[str, str]:
@@ -41,7 +41,7 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _spark_settings() -> Mapping[str, str]:
+def settings_of_spark() -> Mapping[str, str]:
     """Return every setting of Spark in this process. Without Spark there are none, and nothing is imported."""
     if not _is_submitted() and "pyspark" not in sys.modules:
         return {}

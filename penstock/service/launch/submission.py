@@ -23,20 +23,23 @@ from penstock.engine.job.durability import Durability
 from penstock.engine.job.job_driver import Driver, EndedJob, JobDriver
 from penstock.engine.job.job_handle import JobHandle
 from penstock.engine.job.processing_time import WallClock
+from penstock.engine.job.rescaling import RescalableDriver
 from penstock.engine.messages.commands_and_reports import Deployment
 from penstock.engine.operators.sinks.sink_operators import PrintSink
 from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
 from penstock.engine.operators.sources.source_operator import Enumerator, SourceOperator
+from penstock.engine.savepoints.description import path_with_picture
 from penstock.errors import UnsupportedOperation
 from penstock.graph.plan import Plan, Settings, compile_plan
 from penstock.graph.transformations import Transformation, reachable
-from penstock.service.launch.collected_results import CloseableIterator
+from penstock.service.launch.collected_results import ResultHandler
 from penstock.service.launch.durable_jobs import (
     checkpoint_settings,
     durability,
     fit_to_start,
     give_back_on_failure,
     has_ended,
+    is_checkpointed,
     take_ownership,
 )
 from penstock.service.launch.execution_settings import (
@@ -48,7 +51,7 @@ from penstock.service.launch.execution_settings import (
 )
 from penstock.service.launch.options import Recovery
 from penstock.service.launch.queryable_serving import Serving, serving
-from penstock.service.launch.recorded_settings import recorded
+from penstock.service.launch.recorded_settings import settings_record
 from penstock.service.launch.scheduling import check_scheduling, is_adaptive
 from penstock.service.launch.spark_settings import options_in_spark
 from penstock.service.launch.termination import give_back_on_sigterm, suspend_on_sigterm, suspend_with_process
@@ -165,17 +168,31 @@ def apply_defaults(settings: EnvironmentSettings) -> None:
 
 def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
     """Compile the transformations that were defined since the last execute()."""
-    return _plan_of(environment._settings, environment._sinks, job_name)
+    return plan_of_operators(environment, environment.sinks, job_name)
+
+
+def plan_of_operators(
+    environment: StreamExecutionEnvironment, operators: list[Transformation], job_name: str | None
+) -> Plan:
+    """Compile some transformations of an environment, and everything upstream of them."""
+    return _plan_of(environment.settings, operators, job_name)
 
 
 def _plan_of(
-    settings: EnvironmentSettings, sinks: list[Transformation], job_name: str | None, most: int | None = None
+    settings: EnvironmentSettings,
+    sinks: list[Transformation],
+    job_name: str | None,
+    parallelism: int | None = None,
+    most: int | None = None,
 ) -> Plan:
-    """Compile a program, in which no operator may have more than `most` subtasks."""
+    """Compile a program, in which no operator may have more than `most` subtasks.
+
+    `parallelism` replaces that of the settings.
+    """
     return compile_plan(
         sinks,
         Settings(
-            parallelism=settings.parallelism(),
+            parallelism=parallelism or settings.parallelism(),
             max_parallelism=settings.max_parallelism(),
             chaining=settings.chaining,
             batch=_is_batch(settings, sinks),
@@ -188,24 +205,24 @@ def _plan_of(
 def start(
     environment: StreamExecutionEnvironment,
     job_name: str | None,
-    collecting: dict[Transformation, CloseableIterator] | None = None,
+    collecting: Mapping[Transformation, ResultHandler] | None = None,
 ) -> JobHandle:
     """Submit the program, and empty the environment for the next one."""
     collecting = collecting or {}
-    settings = environment._settings
+    settings = environment.settings
     prepare = defaults().before_start
     over = prepare is not None and prepare(environment, job_name)
     plan = plan_of(environment, job_name)
     if (look := defaults().on_plan) is not None:
         look(plan)
     job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
+    settings.prepare_process()
     if over or has_ended(settings):
         return _job_already_over(environment, job_id, collecting)
     fit_to_start(settings, plan, job_id.hex)
     check_scheduling(settings, plan)
     reported = place_for(settings.given.to_dict())
-    settings.prepare_process()
-    environment._dependencies.add_configured(settings.translation)
+    environment.dependencies.add_configured(settings.translation)
     deployment = _deployment(environment, plan, job_id)
     owner = take_ownership(settings, plan, job_id.hex)
     suspend_on_sigterm()
@@ -218,9 +235,7 @@ def start(
         cluster = defaults().cluster(settings, deployment)
         served = None if plan.batch else serving(settings.queryable)
     first = _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting))
-    driver: Driver = first
-    if is_adaptive(settings, plan):
-        driver = _adaptive(environment, job_name, job_id, first, cluster, collecting)
+    driver = _rescalable(environment, job_name, job_id, first, cluster, collecting)
     environment.close()
     handle = JobHandle(
         job_id,
@@ -228,9 +243,9 @@ def start(
         cluster,
         lambda: _end(collecting, served, reported),
         savepoint_directory(settings),
-        recorded(settings),
+        settings_record(settings),
     )
-    handle.logs = deployment.logs
+    handle.logs, handle.draw_path = deployment.logs, path_with_picture
     if served is not None:
         served.add(job_id.hex, handle)
         handle.queryable_address = served.address
@@ -240,7 +255,7 @@ def start(
 
 
 def _deployment(environment: StreamExecutionEnvironment, plan: Plan, job_id: JobID) -> Deployment:
-    settings, dependencies = environment._settings, environment._dependencies
+    settings, dependencies = environment.settings, environment.dependencies
     deployment = deployment_of(
         plan,
         job_id.hex,
@@ -281,22 +296,31 @@ def _driver(
     )
 
 
-def _adaptive(
+def _rescalable(
     environment: StreamExecutionEnvironment,
     job_name: str | None,
     job_id: JobID,
     first: JobDriver,
     cluster: Cluster,
-    collecting: dict[Transformation, CloseableIterator],
-) -> AdaptiveDriver:
-    """Return a driver whose parallelism follows the cores. Each change compiles the same program to another plan."""
-    sinks, given = list(environment._sinks), environment._settings
-    recovery = Recovery.NONE if checkpoint_directory(given) is None else Recovery.LATEST
+    collecting: Mapping[Transformation, ResultHandler],
+) -> Driver:
+    """Return a driver whose parallelism can change, or `first` if the job has no checkpoints to continue from.
+
+    Each change compiles the same program to another plan.
+    """
+    sinks, given = list(environment.sinks), environment.settings
+    adapts, has_folder = is_adaptive(given, first.plan), checkpoint_directory(given) is not None
+    if not adapts and not (has_folder and is_checkpointed(given, first.plan)):
+        return first
+    recovery = Recovery.LATEST if has_folder else Recovery.NONE
     settings = replace(given, job_id=job_id.hex, recovery=recovery, takeover=False)
 
-    def remake(slots: int) -> JobDriver:
-        plan = _plan_of(settings, sinks, job_name, slots)
+    def replan(parallelism: int | None, most: int | None) -> Plan:
+        plan = _plan_of(settings, sinks, job_name, parallelism, most)
         fit_to_start(settings, plan, job_id.hex)
+        return plan
+
+    def remake(plan: Plan) -> JobDriver:
         owner = take_ownership(settings, plan, job_id.hex)
         with give_back_on_failure(owner):
             durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
@@ -313,7 +337,9 @@ def _adaptive(
             )
         return _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting), has_run=True)
 
-    return AdaptiveDriver(first, remake, cluster.capacity, first.plan.slots, settings.adaptivity)
+    if adapts:
+        return AdaptiveDriver(first, replan, remake, cluster.has_room, cluster.capacity, settings.adaptivity)
+    return RescalableDriver(first, replan, remake, cluster.has_room)
 
 
 def logs_of(configuration: Mapping[str, str]) -> LogSettings:
@@ -335,7 +361,7 @@ def start_job(handle: JobHandle) -> JobHandle:
 
 
 def _job_already_over(
-    environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
+    environment: StreamExecutionEnvironment, job_id: JobID, collecting: Mapping[Transformation, ResultHandler]
 ) -> JobHandle:
     """Return a job that has already ended."""
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
@@ -345,7 +371,7 @@ def _job_already_over(
 
 
 def _end(
-    collecting: dict[Transformation, CloseableIterator], served: Serving | None = None, reported: Place | None = None
+    collecting: Mapping[Transformation, ResultHandler], served: Serving | None = None, reported: Place | None = None
 ) -> None:
     for results in collecting.values():
         results.end()
@@ -354,7 +380,7 @@ def _end(
             place.leave()
 
 
-def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
+def _results(plan: Plan, collecting: Mapping[Transformation, ResultHandler]) -> dict[str, Callable[[Any], None]]:
     """Return the handlers of the sinks' payloads in this process, by uid of the sink."""
     handlers: dict[str, Callable[[Any], None]] = {
         n.uid: _print for n in plan.nodes if isinstance(n.operator, PrintSink)
@@ -366,7 +392,7 @@ def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) ->
     return handlers
 
 
-def _collecting_uids(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> set[str]:
+def _collecting_uids(plan: Plan, collecting: Mapping[Transformation, ResultHandler]) -> set[str]:
     operators = {id(node.operator) for node in collecting}
     return {node.uid for node in plan.nodes if id(node.operator) in operators}
 
@@ -379,16 +405,21 @@ def _print(text: str) -> None:
 def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> bool:
     if settings.mode is RuntimeExecutionMode.STREAMING:
         return False
-    unbounded = [
-        node.name
-        for node in reachable(roots)
-        if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
-    ]
+    unbounded = unbounded_sources(roots)
     if unbounded and settings.mode is RuntimeExecutionMode.BATCH:
         raise UnsupportedOperation(
             f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"
         )
     return not unbounded
+
+
+def unbounded_sources(roots: list[Transformation]) -> list[str]:
+    """Return the names of the sources that never end."""
+    return [
+        node.name
+        for node in reachable(roots)
+        if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
+    ]
 
 
 def data_frame_source(data_frame: Any) -> FedSource:

@@ -136,6 +136,7 @@ def _temporary(settings: EnvironmentSettings, value: str) -> None:
 
 def _kerberos_file(settings: EnvironmentSettings, value: str) -> None:
     settings.translation.java["krb5.conf"] = f"-Djava.security.krb5.conf={some_text(value)}"
+    settings.translation.process["KRB5_CONFIG"] = value
 
 
 def _local_copies(settings: EnvironmentSettings, value: str) -> None:
@@ -218,7 +219,11 @@ _PYTHON = [
 ]
 _SECURITY = [
     TranslatedOption(
-        "security.kerberos.krb5-conf.path", _kerberos_file, None, (), "`-Djava.security.krb5.conf` of all JVMs"
+        "security.kerberos.krb5-conf.path",
+        _kerberos_file,
+        None,
+        (),
+        "`-Djava.security.krb5.conf` of all JVMs, and `KRB5_CONFIG` of the driver's process",
     ),
     _becomes("security.kerberos.access.hadoopFileSystems", "spark.kerberos.access.hadoopFileSystems", _names),
     _becomes("security.kerberos.relogin.period", "spark.kerberos.relogin.period", _millis),

@@ -20,7 +20,7 @@ def job_metrics(record: JobRecord) -> dict[str, Any]:
 
 def _times(record: JobRecord) -> dict[str, int]:
     def since(status: str) -> int:
-        when = record.entered(status)
+        when = record.time_of(status)
         return max(0, record.taken - when) if record.status == status and when is not None else 0
 
     return {

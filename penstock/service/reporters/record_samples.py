@@ -26,8 +26,8 @@ def samples_of(record: JobRecord, formats: ScopeFormats) -> list[Sample]:
 def _of_the_job(record: JobRecord, formats: ScopeFormats) -> Iterator[Sample]:
     host = {"<host>": record.host or "localhost"}
     job = {**host, **_job_variables(record)}
-    yield from _samples(record.usage, formats.formatted("jm", host), ("jobmanager",), host)
-    yield from _samples(job_metrics(record), formats.formatted("jm_job", job), ("jobmanager", "job"), job)
+    yield from _samples(record.usage, formats.scope_parts("jm", host), ("jobmanager",), host)
+    yield from _samples(job_metrics(record), formats.scope_parts("jm_job", job), ("jobmanager", "job"), job)
 
 
 def _job_variables(record: JobRecord) -> dict[str, str]:
@@ -40,10 +40,10 @@ def _of_the_slots(record: JobRecord, formats: ScopeFormats) -> Iterator[Sample]:
         described.setdefault(metric.uid, []).append((full, metric))
     for place, usage in usage_by_place(record.slots).items():
         host = _host_variables(record, place)
-        yield from _samples(usage, formats.formatted("tm", host), ("taskmanager",), host)
+        yield from _samples(usage, formats.scope_parts("tm", host), ("taskmanager",), host)
     for slot in record.slots:
         job = {**_host_variables(record, slot.place), **_job_variables(record)}
-        yield from _users(described.get(NOBODYS, ()), slot, formats.formatted("tm_job", job), _TM_JOB, job)
+        yield from _users(described.get(NOBODYS, ()), slot, formats.scope_parts("tm_job", job), _TM_JOB, job)
         for vertex in record.vertices:
             if slot.slot < vertex.parallelism:
                 variables = {**job, **_task_variables(record, vertex, slot)}
@@ -71,7 +71,7 @@ def _of_a_subtask(
     uid = vertex.operators[0].uid if vertex.operators else ""
     values = {name: slot.metrics[full] for name in TASK_METRICS if (full := f"{uid}.{name}") in slot.metrics}
     values["currentInputWatermark"] = slot.watermarks.get(uid, LOWEST_WATERMARK)
-    yield from _samples(values, formats.formatted("task", variables), ("taskmanager", "job", "task"), variables)
+    yield from _samples(values, formats.scope_parts("task", variables), ("taskmanager", "job", "task"), variables)
 
 
 def _of_an_operator(
@@ -87,7 +87,7 @@ def _of_an_operator(
         "<operator_id>": vertex_id(operator.uid),
         "<operator_uid>": operator.uid,
     }
-    scope, logical = formats.formatted("operator", variables), ("taskmanager", "job", "task", "operator")
+    scope, logical = formats.scope_parts("operator", variables), ("taskmanager", "job", "task", "operator")
     own = {
         "currentOutputWatermark": slot.watermarks.get(operator.uid, LOWEST_WATERMARK),
         **slot.operators.get(operator.uid, {}),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from penstock.common.secrets import masked
+from penstock.common.secrets import mask_settings
 from penstock.engine.checkpoint.store import dispose_savepoint
 from penstock.engine.job.job_handle import JobHandle
 from penstock.engine.job.job_record import JobRecord
@@ -40,7 +40,7 @@ class LocalJobs:
     """Implements `Jobs` over job handles. Of an ended job only the last record is kept, not its program."""
 
     def __init__(self, configuration: Mapping[str, str] | None = None, logs: Sequence[LogFile] = ()) -> None:
-        self._configuration = masked(configuration or {})
+        self._configuration = mask_settings(configuration or {})
         self._logs = tuple(logs)
         self._handles: dict[str, JobHandle] = {}
         self._ended: dict[str, JobRecord] = {}
@@ -145,8 +145,7 @@ class LocalJobs:
         dispose_savepoint(savepoint)
 
     def rescale(self, job_id: str, parallelism: int) -> None:
-        self.record(job_id)
-        raise Refused("a job without a server cannot be rescaled: stop it with a savepoint, and start it from there")
+        self._handle(job_id).rescale(parallelism)
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return look_up(self._handle(job_id).query, name, request, QUERY_SECONDS)

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from penstock.common.secrets import concealed
+from penstock.common.secrets import conceal
 from penstock.errors import NoSuchSnapshot, NotFound, PenstockError, QueryTimeout, StateUnavailable, UnknownState
 from penstock.service.rest.job_backend import Refused, UnknownJob
 from penstock.service.rest.operations import TooMany
@@ -60,7 +60,7 @@ def problem(status: int, *texts: str) -> Answer:
     """Return an error response. With every status, clients look for the field `errors`."""
     # The server does not wait for the rest of a request that it has not read completely.
     headers = {"connection": "close"} if status in (408, 413) else None
-    return Answer({"errors": [concealed(text) or "unknown error" for text in texts]}, status, headers)
+    return Answer({"errors": [conceal(text) or "unknown error" for text in texts]}, status, headers)
 
 
 def complaints(error: ValidationError | RequestValidationError) -> str:

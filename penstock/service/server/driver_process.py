@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class DriverProcess:
         if newest > spec.fence:
             log.warning("server %d, which started this driver, was displaced by server %d", spec.fence, newest)
             return False
-        where = Whereabouts.here().described()
+        where = Whereabouts.here().as_dict()
         place = DriverPlace(spec.number, spec.revision, spec.fence, where, spec.address, spec.key_file, spec.folder)
         try:
             self._entry.enter(place)
@@ -189,11 +190,18 @@ class DriverProcess:
         self._jobs.suspend()
         self._leave_at_once(self._outcome(How.SUSPENDED))
 
-    def _rescale(self, asked: Mapping[str, Any]) -> str:
-        """Stop a job with a savepoint and end. If the savepoint fails or cores are missing, the job continues."""
+    def _rescale(self, asked: Mapping[str, Any]) -> str | None:
+        """Change the parallelism of a job, here if it can continue here, else with a savepoint for the next driver.
+
+        Return the savepoint's path, after which this process ends, or None. If the change fails, the job continues.
+        """
         number, parallelism = self._spec.number, asked["parallelism"]
         ordinal, handle = self._jobs.ordinal(asked["job"]), self._jobs.handle(asked["job"])
         handle.check_capacity(parallelism)
+        if handle.can_rescale(parallelism):
+            handle.rescale(parallelism)
+            self._revise(parallelism)
+            return None
         folder = f"{self._spec.register}/rescaling/{self._spec.job_id}-{number}-{os.urandom(4).hex()}"
         now = int(time.time() * 1000)
         planned = Outcome(How.RESCALED, now, savepoint=folder, parallelism=parallelism, ordinal=ordinal)
@@ -209,6 +217,20 @@ class DriverProcess:
             self._say(done)
         threading.Timer(0.1, self._exit).start()
         return path
+
+    def _revise(self, parallelism: int) -> None:
+        """Let later drivers of this program continue with the new parallelism."""
+        newest = self._entry.revision()
+        self._jobs.revise(
+            replace(
+                newest,
+                number=newest.number + 1,
+                parallelism=parallelism,
+                forced=True,
+                previous=None,
+                driver=self._spec.number,
+            )
+        )
 
     def _leave_at_once(self, outcome: Outcome) -> None:
         self._jobs.leaving = True

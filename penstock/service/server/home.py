@@ -50,7 +50,7 @@ class Home:
     def announce(self, address: str, socket: str) -> None:
         """Store the id and the addresses of this process in the folder."""
         said = {
-            **Whereabouts.here().described(),
+            **Whereabouts.here().as_dict(),
             "address": address,
             "socket": socket,
             "key_file": str(key_in(self.folder)),

@@ -20,7 +20,7 @@ from penstock.engine.job.job_view import JobView, StatusChange
 from penstock.engine.observe.rates import Rates
 from penstock.errors import PenstockError, ProgramError
 from penstock.service.launch.program_runner import Program
-from penstock.service.launch.recorded_settings import recorded
+from penstock.service.launch.recorded_settings import settings_record
 from penstock.service.launch.submission import plan_of, with_defaults
 from penstock.service.server.drivers import process_environment
 from penstock.service.server.server_options import PYTHON, ServerSettings, job_options
@@ -74,7 +74,7 @@ def plan_program(spec: Spec, parallelism: int | None, program: bytes, settings: 
 def _stop_at_job(environment: StreamExecutionEnvironment, job_name: str | None) -> bool:
     plan, now = plan_of(environment, job_name), int(time.time() * 1000)
     view = JobView(JobID().hex, plan, JobStatus.CREATED, (StatusChange(JobStatus.CREATED, now),))
-    raise _FirstJobReached(record_of(view, recorded(environment._settings), Rates(), now))
+    raise _FirstJobReached(record_of(view, settings_record(environment.settings), Rates(), now))
 
 
 def main(folder: Path) -> None:

@@ -55,7 +55,7 @@ class ProgramJobs:
         with self._lock:
             ordinal, self._next = self._next, self._next + 1
         self._hold()
-        settings = environment._settings
+        settings = environment.settings
         settings.job_id = job_id_of(self._entry.job_id, ordinal)
         if ordinal in self._earlier:
             return True
@@ -97,6 +97,15 @@ class ProgramJobs:
             settings.allow_non_restored = self._revision.allow_non_restored
             settings.claim = self._revision.claim
         return has_run and is_finished(last)
+
+    def revise(self, revision: Revision) -> None:
+        """Note that running jobs of this driver belong to a new revision. Later drivers continue them."""
+        with self._lock:
+            ordinals, earlier = range(self._next), self._revision
+        for ordinal in ordinals:
+            before = self._entry.owner_before(earlier.number, ordinal, 0)
+            self._entry.owner_before(revision.number, ordinal, before)
+        self._revision = self._entry.revise(revision)
 
     # --- when it has started ---
     def register_handle(self, handle: JobHandle) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.common.job import JobID
-from penstock.common.secrets import masked
+from penstock.common.secrets import mask_settings
 from penstock.engine.checkpoint.store import dispose_savepoint
 from penstock.engine.job.job_handle import ANSWER_SECONDS
 from penstock.engine.job.job_record import JobRecord, as_json, from_json
@@ -87,7 +87,7 @@ class ServerJobs:
         return found
 
     def configuration(self) -> Mapping[str, str]:
-        return masked(self._settings.configuration)
+        return mask_settings(self._settings.configuration)
 
     def task_managers(self) -> Sequence[TaskManagerRecord]:
         return task_managers(self._current_records(), socket.gethostname(), os.cpu_count() or 1)
@@ -188,10 +188,15 @@ class ServerJobs:
             # The driver may have ended before its answer arrived. A new revision follows in this case.
             if not self._is_rescaled(job, before):
                 raise
+        else:
+            self._is_rescaled(job, before)
         self._supervisor.wake()
         self._await_rescaled(job, ordinal, before)
 
     def _is_rescaled(self, job: SupervisedProgram, before: int) -> bool:
+        newest = job.entry.revision()
+        if newest.driver == job.number and newest.number > job.revision.number:
+            job.revision = newest  # the driver has done it without a new driver
         if job.revision.number > before:
             return True
         outcome = job.entry.outcome(job.number)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock.base.hdfs.kerberos_login import log_in
 from penstock.errors import PenstockError
 from penstock.service.rest.app import create_app
 from penstock.service.rest.http_server import RestServer
@@ -43,6 +44,7 @@ class ServerProcess:
         umask = os.umask(0o077)
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
+        log_in(configuration)
         self._service = Service(settings, umask)
         self._secret = create_secret()
         rest = replace(rest_settings(configuration), owner_secret=self._secret)
@@ -103,12 +105,16 @@ class ServerProcess:
 
 def main(options: Path) -> None:
     """Run the server process."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     told = json.loads(options.read_text())
     options.unlink()
     folder, configuration = Path(told["folder"]), told["configuration"]
-    if not told["foreground"]:
-        keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if told["foreground"]:  # otherwise standard error is the file
+        handlers.append(logging.FileHandler(folder / LOG))
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", handlers=handlers
+    )
+    keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
     try:
         ServerProcess(folder, configuration).run()
     except PenstockError as error:

@@ -43,6 +43,8 @@ class Revision:
     """Whether the parallelism applies even if the program sets another one."""
     previous: int | None = None
     """The number of the revision to go back to if this one cannot start."""
+    driver: int | None = None
+    """The number of the driver that has changed the parallelism of its running job; None if a new driver did."""
 
 
 @dataclass(frozen=True)

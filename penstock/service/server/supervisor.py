@@ -133,7 +133,8 @@ class Supervisor:
             job.watch = replace(job.watch, started=_now())
             return True
         job.unseen = driver is None
-        job.outcome = job.entry.outcome(number) if place.revision == job.revision.number else None
+        is_current = place.revision == job.revision.number or job.revision.driver == number
+        job.outcome = job.entry.outcome(number) if is_current else None
         return False
 
     # --- the loop ---

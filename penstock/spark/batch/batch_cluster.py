@@ -111,12 +111,17 @@ class SparkBatchCluster:
         """Return None: a BATCH job restarts from the beginning with any cores that it gets."""
         return None
 
-    def end_application(self, described: bytes) -> None:
-        """Do nothing: there is no earlier application."""
+    def end_application(self, described: bytes) -> bool:
+        """Return True: there is no earlier application."""
+        return True
 
     def capacity(self) -> int | None:
         """Return None: tasks of a BATCH job may run one after the other."""
         return None
+
+    def has_room(self, slots: int) -> bool:
+        """Return True: tasks of a BATCH job may run one after the other."""
+        return True
 
     def interrupt(self) -> None:
         """Cancel the Spark job. Spark ends the processes of its tasks."""

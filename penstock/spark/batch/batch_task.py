@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from penstock.base.pickling import dumps
 from penstock.engine.batch.stage import Assignments, BatchStage, InputCut, Sent
 from penstock.engine.messages.commands_and_reports import Deployment
-from penstock.engine.observe.log_capture import captured
+from penstock.engine.observe.log_capture import capture_logs
 from penstock.engine.operators.sinks.committing import Begun
 from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.spark.links.encryption import Identity
@@ -58,7 +58,7 @@ class StageTask:
         links: list[socket.socket] = []
         stage = BatchStage(index, deployment, self.stage, lambda begun: links.append(self._announce(begun)))
         side = LateSideLink(index, self._connect)
-        with closing_all(links), captured(index, deployment, side.line):
+        with closing_all(links), capture_logs(index, deployment, side.line):
             try:
                 yield from stage.run((parcel for _, parcel in elements), assigned)
             finally:

@@ -20,7 +20,7 @@ class SharedFrames:
         self._waiting = 0
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Compute the shared frames at most once within this block."""
         self._hold()
         try:

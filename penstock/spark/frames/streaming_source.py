@@ -1,10 +1,10 @@
 """A streaming DataFrame as an exactly-once source. It reads any source that Structured Streaming can read.
 
-Spark's own query writes each micro-batch once into a folder of its own, and Penstock reads the folders in order.
-Spark's checkpoint, which lies beside the folders, records the progress of Spark. Penstock's checkpoint records the
-progress in the folders. A batch that Spark runs again after a crash has the same rows, so a complete folder is left
-unchanged. Files are deleted once a complete checkpoint covers them. The newest folder keeps its mark until there is a
-newer one. Timestamps are UTC.
+In a classic session, Spark's own query writes each micro-batch once into a folder of its own, and Penstock reads the
+folders in order. Spark's checkpoint, which lies beside the folders, records the progress of Spark. Penstock's
+checkpoint records the progress in the folders. A batch that Spark runs again after a crash has the same rows, so a
+complete folder is left unchanged. Files are deleted once a complete checkpoint covers them. The newest folder keeps its
+mark until there is a newer one. Timestamps are UTC. `logged_batches` has the query of a session of Spark Connect.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from penstock.connectors.source_api import (
     SplitReader,
     SplitsInTurn,
 )
-from penstock.errors import ConnectorError, NotFound
+from penstock.errors import ConfigurationError, ConnectorError, NotFound
 from penstock.persisted import persisted
-from penstock.spark.sessions.connect_session import refuse
+from penstock.spark.sessions.connect_session import is_connect
 from penstock.spark.sessions.jvm import take_interrupt, telling_line
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BatchFile:
         return self.path
 
 
-def _reason_of(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the cause of an error: Spark 4 puts it in the first line, Spark 3.5 below Java's stack frames."""
     text = str(error)
     return telling_line(text) if "\nCaused by:" in text else text.splitlines()[0]
@@ -77,7 +77,11 @@ class SparkStreamSource(Source):
     watermarks_per_split = False
 
     def __init__(self, frame: DataFrame, staging_directory: str | None, trigger: dict[str, Any] | None) -> None:
-        refuse(frame.sparkSession, "from_spark with a streaming DataFrame", "read with one of Penstock's connectors")
+        if staging_directory is None and is_connect(frame.sparkSession):
+            raise ConfigurationError(
+                "from_spark with a streaming DataFrame of Spark Connect needs staging_directory: a folder or URL that "
+                "this process, the server's executors and the slots reach. Spark writes the rows there"
+            )
         self._frame: DataFrame | None = frame
         self._trigger = trigger or {}
         self._staging = (staging_directory or tempfile.mkdtemp(prefix="penstock-staged-")).rstrip("/")
@@ -87,6 +91,10 @@ class SparkStreamSource(Source):
 
     def create_enumerator(self) -> SplitEnumerator:
         assert self._frame is not None
+        if is_connect(self._frame.sparkSession):
+            from penstock.spark.frames.logged_batches import LoggedBatches
+
+            return LoggedBatches(self._frame, self._staging, self._trigger)
         return StagedBatches(self._frame, self._staging, self._trigger)
 
     def create_reader(self, context: ReaderContext) -> BatchReader:
@@ -105,7 +113,7 @@ class StagedBatches(SplitEnumerator):
     def __init__(self, frame: DataFrame, staging: str, trigger: dict[str, Any]) -> None:
         self._frame = frame
         self._trigger = trigger
-        self.discovery_interval = ENDING_SECONDS if ends(trigger) else DISCOVERY_SECONDS
+        self.discovery_interval = batch_interval(trigger)
         self._folder = f"{staging}/{uuid4().hex}"
         self._next = 0
         self._query: Any = None
@@ -138,7 +146,7 @@ class StagedBatches(SplitEnumerator):
     def _check(self) -> None:
         error = self._error or self._query.exception()
         if error is not None and not self._closed:
-            raise ConnectorError(f"Spark's streaming query failed: {_reason_of(error)}") from error
+            raise ConnectorError(f"Spark's streaming query failed: {reason_of(error)}") from error
 
     def _stage(self, batch: DataFrame, number: int) -> None:
         """Write a batch unless it is complete. Spark calls this in order, and again if it is unsure about a batch."""
@@ -198,6 +206,10 @@ class StagedBatches(SplitEnumerator):
         return {"folder": self._folder, "next": self._next}
 
     def restore_state(self, state: Any) -> None:
+        if state.get("log"):
+            raise ConnectorError(
+                "a job that has read a streaming DataFrame over Spark Connect cannot go on in a classic session"
+            )
         self._folder, self._next = state["folder"], state["next"]
         self._kept = True
 
@@ -292,6 +304,11 @@ class _FileReader(SplitReader):
 def ends(trigger: dict[str, Any]) -> bool:
     """Return True if a query with this trigger ends by itself."""
     return any(trigger.get(name) for name in ("availableNow", "once"))
+
+
+def batch_interval(trigger: dict[str, Any]) -> float:
+    """Return the time, in seconds, between two looks for new batches."""
+    return ENDING_SECONDS if ends(trigger) else DISCOVERY_SECONDS
 
 
 def _name(number: int) -> str:

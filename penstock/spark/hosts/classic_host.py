@@ -12,11 +12,14 @@ from penstock.spark.batch.batch_task import StageTask
 from penstock.spark.batch.stage_jobs import RddStages, StageJob
 from penstock.spark.links.encryption import Identity
 from penstock.spark.links.links import Door, Listener
+from penstock.spark.sessions.delegation_tokens import delegation_tokens
 from penstock.spark.sessions.earlier_applications import application_of, end_application
-from penstock.spark.sessions.executors import give_up_executors
+from penstock.spark.sessions.executors import Executors
 from penstock.spark.sessions.obstacles import allocates_dynamically, capacity
+from penstock.spark.sessions.preloading import preloaded_modules
 from penstock.spark.sessions.session import has_ended
 from penstock.spark.slots.slot_tasks import BarrierTasks, OrdinaryTasks, SlotTasks
+from penstock.spark.slots.spare_processes import SpareProcesses
 from penstock.spark.slots.worker import Invitation
 
 log = logging.getLogger("penstock.job")
@@ -30,12 +33,16 @@ class ClassicHost:
         self._context = context
         self._renew = renew
         self._is_dynamic = allocates_dynamically(context)
+        self._spares: SpareProcesses | None = None
+        self._executors = Executors(context)
+        self._has_begun = False
 
-    def prepare(self, unreachable: Collection[str], slots: int) -> None:
+    def prepare(self, unreachable: Collection[str]) -> None:
         if has_ended(self._context):
             self._replace()
-        elif unreachable and not is_local(self._context):
-            give_up_executors(self._context, unreachable, slots)
+        elif self._has_begun and self.on_network:
+            self._executors.give_up_unreachable(unreachable)
+        self._has_begun = True
 
     def _replace(self) -> None:
         if self._renew is None:
@@ -46,8 +53,19 @@ class ClassicHost:
         log.warning("the Spark application of this job has ended, and another takes its place")
         try:
             self._context = self._renew()
+            self._executors = Executors(self._context)
         except ConfigurationError as error:
             raise SlotLost(f"the Spark application has ended, and no other could be started yet: {error}") from None
+
+    def keep_spares(self, slots: int) -> None:
+        if self.on_network and self._renew is not None and not self._is_dynamic:
+            self._spares = SpareProcesses(self._context, slots, preloaded_modules(), self._executors.probe)
+            self._spares.start()
+
+    def end_spares(self) -> None:
+        spares, self._spares = self._spares, None
+        if spares is not None:
+            spares.end()
 
     def application(self) -> bytes | None:
         return application_of(self._context)
@@ -61,6 +79,9 @@ class ClassicHost:
 
     def capacity(self) -> int | None:
         return None if self._is_dynamic else capacity(self._context)
+
+    def tokens(self) -> bytes:
+        return b"" if is_local(self._context) else delegation_tokens()
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
         return door_of(self._context, secret, identity)

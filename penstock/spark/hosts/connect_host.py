@@ -58,8 +58,14 @@ class ConnectHost:
         # The task of a driver in the cluster occupies one core.
         return cores if cores is None or DRIVER_TASK not in os.environ else max(0, cores - 1)
 
-    def prepare(self, unreachable: Collection[str], slots: int) -> None:
+    def prepare(self, unreachable: Collection[str]) -> None:
         """Do nothing: application and executors belong to the server, and a client cannot replace them."""
+
+    def keep_spares(self, slots: int) -> None:
+        """Do nothing: the server belongs to others, too."""
+
+    def end_spares(self) -> None:
+        """Do nothing: there are none."""
 
     def application(self) -> bytes | None:
         """Return None: the application belongs to the server."""
@@ -67,6 +73,10 @@ class ConnectHost:
 
     def end_application(self, described: bytes) -> None:
         """Do nothing: drivers have no applications of their own."""
+
+    def tokens(self) -> bytes:
+        """Return no bytes: a client has no JVM whose tokens Spark renews."""
+        return b""
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
         host, bind = (self._options.get(name) for name in OWN_ADDRESS)

@@ -158,7 +158,6 @@ def _by_network(address: Address, identity: Identity | None) -> socket.socket:
             return encrypt(made, identity, False, HANDSHAKE_SECONDS)
     except OSError as error:
         raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
-    made.settimeout(None)
     return made
 
 
@@ -528,7 +527,6 @@ class Door:
     def _dismiss(self, sock: socket.socket) -> None:
         applicant = self._applicants[sock]
         self._forget(sock)
-        sock.close()
         applicant.sock.close()
 
     def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:

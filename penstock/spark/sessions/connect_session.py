@@ -157,14 +157,6 @@ def check_no_remote(master: str, options: Mapping[str, str]) -> None:
         )
 
 
-def refuse(session: object, what: str, advice: str) -> None:
-    """Raise UnsupportedOperation if a session is one of Spark Connect, over which `what` does not run yet."""
-    if is_connect(session):
-        raise UnsupportedOperation(
-            f"{what} does not run over Spark Connect yet: {advice}, or use a master such as spark://host:7077"
-        )
-
-
 def _check_libraries() -> None:
     for name in ("grpc", "grpc_status", "google.rpc", "pandas", "pyarrow", "zstandard"):
         optional_library(name, "Spark Connect needs more packages", "connect")

@@ -2,6 +2,9 @@
 
 The master of a standalone cluster notices only after minutes that the host of a driver has lost power. Until then, the
 application of that driver keeps its cores. The next driver therefore ends that application.
+
+Kubernetes deletes executors with the pod of their driver. A driver that dies alone, in the pod of a server, leaves pods
+behind. The next driver deletes them.
 """
 
 from __future__ import annotations
@@ -12,23 +15,27 @@ import logging
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from penstock.spark.sessions.kubernetes import pod_client
 from penstock.spark.sessions.session import java_gateway, scala_context
 
-STANDALONE = "spark://"
+STANDALONE, KUBERNETES = "spark://", "k8s://"
 log = logging.getLogger("penstock.job")
 
 
 def application_of(context: SparkContext) -> bytes | None:
     """Return a description by which another driver can end this application; None if its manager needs no help."""
-    if not context.master.startswith(STANDALONE):
+    if not context.master.startswith((STANDALONE, KUBERNETES)):
         return None
     return json.dumps({"master": context.master, "id": context.applicationId}).encode()
 
 
 def end_application(context: SparkContext, described: bytes) -> None:
-    """Ask the master of this application to end an earlier one. Do nothing if that one was on another cluster."""
+    """Ask the manager of this application to end an earlier one. Do nothing if that one was on another cluster."""
     earlier = json.loads(described)
     if earlier["master"] != context.master or earlier["id"] == context.applicationId:
+        return
+    if context.master.startswith(KUBERNETES):
+        _delete_executors(earlier["id"])
         return
     for place in context.master.removeprefix(STANDALONE).split(","):
         try:
@@ -37,6 +44,19 @@ def end_application(context: SparkContext, described: bytes) -> None:
             log.debug("application %s could not be ended at %s: %s", earlier["id"], place, error)
         else:
             log.info("application %s, of the driver before this one, was told to end", earlier["id"])
+
+
+def _delete_executors(application: str) -> None:
+    """Delete what an application on Kubernetes has left in the namespace of this driver's pod."""
+    client = pod_client()
+    if client is None:
+        return
+    try:
+        client.delete_executors(application)
+    except OSError as error:
+        log.debug("the executors of application %s could not be deleted: %s", application, error)
+    else:
+        log.info("the executors of application %s, of the driver before this one, were deleted", application)
 
 
 def _tell_master(context: SparkContext, place: str, application: str) -> None:

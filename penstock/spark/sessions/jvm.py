@@ -33,7 +33,11 @@ LEAVE_SECONDS = 4
 """Time, in seconds, in which this process may suspend its jobs when the JVM of `spark-submit` is told to end."""
 
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package ", "NOTE: Picked up JDK_JAVA_OPTIONS")
-_EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
+_EPILOGUE = (
+    "Error: Could not create the Java Virtual Machine",
+    "Error: A fatal exception has occurred",
+    "Error occurred during initialization of VM",
+)
 _ADVICE = (
     (
         "HADOOP_CONF_DIR",
@@ -42,6 +46,19 @@ _ADVICE = (
     ),
     ("eytab", "Name an existing file that this user can read in spark.kerberos.keytab"),
     (
+        r"KDC|\brealm\b",
+        "The krb5.conf that security.kerberos.krb5-conf.path names, else /etc/krb5.conf, must name the realm's KDC",
+    ),
+    (
+        "Checksum failed|Kerberos database|Pre-authentication|LoginException|Unable to obtain password",
+        "Correct security.kerberos.login.principal and security.kerberos.login.keytab, which must hold the principal's "
+        "current key",
+    ),
+    (
+        "Could not reserve",
+        "Lower spark.driver.memory: this machine has less memory than it asks for",
+    ),
+    (
         "heap size|memory|-Xm|byte string|NumberFormatException",
         "Write spark.driver.memory and spark.executor.memory as a number and a unit, such as 2g or 512m",
     ),
@@ -49,6 +66,8 @@ _ADVICE = (
     ("aster must|aster URL", "Correct the master: -m, spark.master or PENSTOCK_MASTER"),
 )
 """Patterns in the output of a JVM that did not start, each with fitting advice."""
+ERRORS_OF_VM = "-XX:+DisplayVMOutputToStderr"
+"""Option with which Java's own errors, such as those about its memory, go where Spark's go, and not to the output."""
 _LATER_COMPILATION = (
     "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
@@ -146,7 +165,7 @@ def _quiet(java_options: str) -> Iterator[None]:
     Java options of the user come later, so that they win.
     """
     own = os.environ.get("SPARK_SUBMIT_OPTS")
-    options = [java_options, own or ""]
+    options = [ERRORS_OF_VM, java_options, own or ""]
     if not any(_configuration_folder().glob("log4j2.*")):
         settings = resources.files("penstock.spark.sessions").joinpath("log4j2.properties")
         options.insert(0, f"-Dlog4j2.configurationFile=file:{settings}")

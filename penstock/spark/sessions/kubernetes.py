@@ -22,7 +22,7 @@ log = logging.getLogger("penstock.job")
 
 
 class PodClient:
-    """Reads pods of this pod's namespace with the token of the pod's service account."""
+    """Reads and deletes pods of this pod's namespace with the token of the pod's service account."""
 
     def __init__(self, url: str, account: Path = ACCOUNT) -> None:
         self._url = url
@@ -31,24 +31,32 @@ class PodClient:
 
     def pod(self, name: str) -> dict[str, Any]:
         """Return the pod of this name. Raise OSError."""
-        return self._read(f"pods/{name}")
+        return self._call("GET", f"pods/{name}")
 
     def executors(self, application: str) -> list[dict[str, Any]]:
         """Return the pods of the executors of a Spark application. Raise OSError."""
-        selector = quote(f"spark-app-selector={application},spark-role=executor")
-        items: list[dict[str, Any]] = self._read(f"pods?labelSelector={selector}")["items"]
+        items: list[dict[str, Any]] = self._call("GET", f"pods?{_executors_of(application)}")["items"]
         return items
 
-    def _read(self, path: str) -> dict[str, Any]:
+    def delete_executors(self, application: str) -> None:
+        """Delete the pods of the executors of a Spark application, and their settings. Raise OSError."""
+        for kind in ("pods", "configmaps"):
+            self._call("DELETE", f"{kind}?{_executors_of(application)}")
+
+    def _call(self, method: str, path: str) -> dict[str, Any]:
         token = (self._account / "token").read_text().strip()
-        request = Request(
-            f"{self._url}/api/v1/namespaces/{self.namespace}/{path}", headers={"Authorization": f"Bearer {token}"}
-        )
+        url, headers = f"{self._url}/api/v1/namespaces/{self.namespace}/{path}", {"Authorization": f"Bearer {token}"}
+        request = Request(url, headers=headers, method=method)
         trust = ssl.create_default_context(cafile=self._account / "ca.crt") if self._url.startswith("https:") else None
         opener = build_opener(ProxyHandler({}), HTTPSHandler(context=trust))
         with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
             read: dict[str, Any] = json.load(answer)
             return read
+
+
+def _executors_of(application: str) -> str:
+    """Return the selector of the objects that Spark has made for an application's executors."""
+    return "labelSelector=" + quote(f"spark-app-selector={application},spark-role=executor")
 
 
 def pod_client(environment: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> PodClient | None:

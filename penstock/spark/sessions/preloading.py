@@ -12,6 +12,8 @@ from contextlib import suppress
 from importlib import import_module
 
 PARTS = "penstock.datastream."
+VARIABLE = "PENSTOCK_PRELOADED"
+"""Environment variable of executors with the names of modules that the process imports which forks those of tasks."""
 LIBRARIES = {
     "penstock.datastream.connectors.jdbc": (
         "sqlalchemy.dialects.postgresql.psycopg",

@@ -28,6 +28,7 @@ from penstock.spark.sessions.connect_session import (
 from penstock.spark.sessions.interpreters import use_own_interpreter
 from penstock.spark.sessions.jvm import approve_archive, is_submitted, launch, leave_before_jvm
 from penstock.spark.sessions.kubernetes import driver_settings, pod_client
+from penstock.spark.sessions.preloading import VARIABLE, preloaded_modules
 from penstock.spark.sessions.versions import check_spark
 
 _QUIET = {"spark.ui.enabled": "false"}
@@ -41,6 +42,7 @@ _FOR_SLOTS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "600",
 }
+DAEMON = "penstock.spark.hosts.python_daemon"
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -255,6 +257,7 @@ def _configuration(master: str, app_name: str, options: dict[str, str]) -> Spark
     configuration.setAll(list(options.items()))
     local = master.startswith("local")
     defaults = {**_FOR_SLOTS, **(_ON_THIS_MACHINE if local else {}), **({} if is_submitted() else _QUIET)}
+    defaults.update(_daemon_settings(configuration))
     if not is_submitted():
         defaults.update(driver_settings(master, dict(configuration.getAll()), pod_client()))
     for name, value in defaults.items():
@@ -262,6 +265,16 @@ def _configuration(master: str, app_name: str, options: dict[str, str]) -> Spark
     if configuration.get("spark.app.name", _UNNAMED) == _UNNAMED:
         configuration.setAppName(app_name)
     return configuration
+
+
+def _daemon_settings(configuration: SparkConf) -> dict[str, str]:
+    """Return settings with which executors import Penstock before they fork Python processes.
+
+    A Penstock that every task gets with `--py-files` cannot be imported that early.
+    """
+    if "penstock" in configuration.get("spark.submit.pyFiles", ""):
+        return {}
+    return {"spark.python.daemon.module": DAEMON, f"spark.executorEnv.{VARIABLE}": ",".join(preloaded_modules())}
 
 
 def _cause(error: Exception) -> str:

@@ -42,13 +42,18 @@ from penstock.spark.slots.worker import (
     LOOK_FIRST,
     RELEASE,
     SIDE,
+    TOKENS,
     Invitation,
 )
 
 ENDING_SECONDS = 3.0
 """Time, in seconds, in which Spark's job may end by itself once its slots have ended."""
+CUT_OFF_SECONDS = 0.5
+"""The same if a slot is on a host that cannot be reached, so that its task does not end by itself."""
 CAUSE_SECONDS = 0.5
 """Time, in seconds, to wait for the cause of a lost link."""
+TOKENS_SECONDS = 60.0
+"""Time, in seconds, between two checks whether Spark has renewed the tokens of HDFS."""
 QUIET_SECONDS = 10.0
 """Time, in seconds, after which the log says what starting slots wait for."""
 log = logging.getLogger("penstock.job")
@@ -76,6 +81,8 @@ class Attempt:
         self._missed: set[int] = set()
         """Slots that other slots could not reach."""
         self._nudge = Nudge()
+        self._tokens = b""
+        self._tokens_due = 0.0
         secret = secrets.token_bytes(32)
         identity = new_identity() if encrypt and host.on_network else None
         self._door = host.open_door(secret, identity)
@@ -179,6 +186,7 @@ class Attempt:
         owed = {slot: (cut, epoch) if slot in lookups else (epoch,) for slot in orders}
         answers: dict[Tag, dict[int, Any]] = {cut: {}, epoch: {}}
         with self._explain_loss():
+            self._send_tokens(epoch)
             self._send(epoch, orders)
             for tag, slot, answer in self._answers(owed, asides):
                 answers[tag][slot] = answer
@@ -199,7 +207,22 @@ class Attempt:
         return self._order_all(-1, RELEASE)
 
     def _order_all(self, epoch: int, order: bytes, asides: Asides | None = None) -> list[Report]:
-        return self._order_some(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order), asides)
+        tag = Tag(self._number, epoch, -1)
+        with self._explain_loss():
+            self._send_tokens(tag)
+        return self._order_some(tag, dict.fromkeys(range(self._slots), order), asides)
+
+    def _send_tokens(self, tag: Tag) -> None:
+        """Send all slots the delegation tokens of HDFS, before the first order and whenever Spark has renewed them."""
+        now = time.monotonic()
+        if now < self._tokens_due:
+            return
+        self._tokens_due = now + TOKENS_SECONDS
+        tokens = self._host.tokens()
+        if tokens not in (b"", self._tokens):
+            log.debug("attempt %d sends tokens of HDFS to its slots", self._number)
+            self._tokens = tokens
+            self._send(tag, dict.fromkeys(range(self._slots), TOKENS + tokens))
 
     def _order_some(self, tag: Tag, orders: Mapping[int, bytes], asides: Asides | None = None) -> list[Any]:
         """Send an order to each of some slots, and return their answers in the order of the slots."""
@@ -217,9 +240,22 @@ class Attempt:
             self._let_go()  # the others have time to end until the next attempt begins
             raise SlotLost(why) from None
 
+    def _name(self, slot: int, lost: LinkLost) -> LinkLost:
+        """Return the loss of a link with its slot and host, and note a host that cannot be reached."""
+        if lost.is_unreachable:
+            self._missed.add(slot)
+        return LinkLost(f"slot {slot}{self._place(slot)}: {lost}", lost.is_unreachable, slot)
+
+    def _place(self, slot: int) -> str:
+        address = self._addresses[slot]
+        return f" on {address.host}" if address is not None and address.host else ""
+
     def _send(self, tag: Tag, orders: Mapping[int, bytes]) -> None:
         for slot, order in orders.items():
-            send(self._inlets[slot].sock, tag, order)
+            try:
+                send(self._inlets[slot].sock, tag, order)
+            except LinkLost as lost:
+                raise self._name(slot, lost) from None
 
     def _answers(
         self, owed: Mapping[int, tuple[Tag, ...]], asides: Asides | None = None
@@ -246,7 +282,12 @@ class Attempt:
                 if slot not in left and not (asides is not None and asides.are_open(slot)):
                     # The slot owes no answer and is gone: rightly at the end of the job, else the next order fails.
                     self._selector.unregister(inlet.sock)
-                elif inlet.read():
+                    continue
+                try:
+                    is_complete = inlet.read()
+                except LinkLost as lost:
+                    raise self._name(slot, lost) from None
+                if is_complete:
                     yield from self._take_answers(slot, left.get(slot, deque()), asides)
                     if slot in left and not left[slot]:
                         del left[slot]
@@ -268,7 +309,7 @@ class Attempt:
         while inlet.is_complete():
             found, body = inlet.message()
             if asides is not None and (found.attempt, found.stage) == (self._number, ASIDE_STAGE):
-                asides.found(pickle.loads(body))
+                asides.answer(pickle.loads(body))
                 continue
             tag = owed.popleft() if owed else None
             if found != tag:
@@ -278,9 +319,7 @@ class Attempt:
                 # The other slots may notice late, or wait for this one for ever.
                 if answer.unreachable is not None:
                     self._missed.add(answer.unreachable)
-                address = self._addresses[answer.slot]
-                place = f" on {address.host}" if address is not None and address.host else ""
-                raise LinkLost(f"slot {answer.slot}{place}: {answer.lost}")
+                raise LinkLost(f"slot {answer.slot}{self._place(answer.slot)}: {answer.lost}")
             yield tag, slot, answer
 
     # --- the end ---
@@ -312,7 +351,9 @@ class Attempt:
         self._ended = True
         self._door.close()
         self._let_go()
-        self._tasks.end(ENDING_SECONDS)
+        # Tasks on a host that cannot be reached do not end, or Spark does not learn of it.
+        is_cut_off = hasattr(self, "_lifelines") and self.unreachable
+        self._tasks.end(CUT_OFF_SECONDS if is_cut_off else ENDING_SECONDS)
         self._close_side()
 
     def _close_side(self) -> None:

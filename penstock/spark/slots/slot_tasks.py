@@ -57,7 +57,7 @@ class SlotHost(Protocol):
     def capacity(self) -> int | None:
         """Return the number of tasks that Spark can run at once now; None if it is unknown or grows as needed."""
 
-    def prepare(self, unreachable: Collection[str], slots: int) -> None:
+    def prepare(self, unreachable: Collection[str]) -> None:
         """Prepare an attempt: replace an application that has ended, and avoid unreachable hosts.
 
         Raise SlotLost if the application cannot be replaced yet.
@@ -71,6 +71,15 @@ class SlotHost(Protocol):
 
         `described` is what that driver's `application` returned.
         """
+
+    def tokens(self) -> bytes:
+        """Return Hadoop's file with the delegation tokens of HDFS that slots need, or no bytes if they need none."""
+
+    def keep_spares(self, slots: int) -> None:
+        """Keep Python processes ready on the cores that these slots leave free."""
+
+    def end_spares(self) -> None:
+        """Leave all cores to the next attempt. Any thread may call this, and more than once."""
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
         """Open a listening socket for the slots."""

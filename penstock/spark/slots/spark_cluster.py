@@ -42,7 +42,7 @@ class SparkCluster:
         unreachable = self._attempt.unreachable if self._attempt is not None else set()
         self._end()
         try:
-            self._host.prepare(unreachable, deployment.plan.slots)
+            self._host.prepare(unreachable)
             self._attempt = Attempt(
                 self._host, deployment, self._patience, self._wake, lambda: self._interrupted, self._encrypt
             )
@@ -50,7 +50,11 @@ class SparkCluster:
             raise SlotLost(f"Spark does not answer: {error}") from None
         if self._interrupted:
             self._end()
-        return self._live().deploy(deployment)
+        reports = self._live().deploy(deployment)
+        self._host.keep_spares(deployment.plan.slots)
+        if self._interrupted:
+            self._host.end_spares()
+        return reports
 
     def run(self, command: Command) -> list[Report]:
         return self._live().run(command, self.asides)
@@ -86,10 +90,17 @@ class SparkCluster:
             self._end()
 
     def application(self) -> bytes | None:
-        return self._host.application()
+        try:
+            return self._host.application()
+        except (Py4JError, OSError):  # the JVM has died, and `deploy` replaces it
+            return None
 
-    def end_application(self, described: bytes) -> None:
-        self._host.end_application(described)
+    def end_application(self, described: bytes) -> bool:
+        try:
+            self._host.end_application(described)
+        except (Py4JError, OSError):
+            return False
+        return True
 
     def capacity(self) -> int | None:
         """Return the number of tasks that Spark can run at once, or None if it is unknown.
@@ -97,6 +108,10 @@ class SparkCluster:
         It is also None for a session on this machine, which is replaced by one with more threads if a job needs them.
         """
         return self._host.capacity() if self._host.on_network else None
+
+    def has_room(self, slots: int) -> bool:
+        found = self._host.capacity()
+        return found is None or found >= slots
 
     def interrupt(self) -> None:
         """Close the links of the slots, which then end by themselves. Spark ends slots that do not."""
@@ -115,6 +130,7 @@ class SparkCluster:
 
     def _end(self) -> None:
         attempt, self._attempt = self._attempt, None
+        self._host.end_spares()
         if attempt is not None:
             attempt.end()
 

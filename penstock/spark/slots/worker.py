@@ -22,6 +22,7 @@ from typing import NamedTuple, NoReturn
 from pyspark import TaskContext
 
 from penstock import compat
+from penstock.base.hdfs.delegation_tokens import use_tokens
 from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
 from penstock.engine.messages.epoch_requests import Bell
 from penstock.engine.observe.log_capture import capture
@@ -51,7 +52,7 @@ from penstock.spark.sessions.interpreters import Interpreter
 from penstock.spark.sessions.preloading import preload
 
 CONTROL, LIFELINE, SIDE = "control", "lifeline", "side"
-DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE = b"D", b"C", b"L", b"F", b"A", b"R"
+DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE, TOKENS = b"D", b"C", b"L", b"F", b"A", b"R", b"T"
 ASIDE_STAGE = -2
 """Stage in the tags of questions that are asked while an epoch runs, and of their answers."""
 PEER_SECONDS = 60
@@ -254,6 +255,9 @@ class SlotProcess:
             if tag.attempt != self._invitation.attempt:
                 raise LinkLost(f"an order of attempt {tag.attempt}")
             kind, body = bytes(order[:1]), memoryview(order)[1:]
+            if kind == TOKENS:
+                use_tokens(bytes(body))
+                continue
             if kind == RELEASE:
                 released = self._release()
                 self._side.finish()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from penstock.spark.sql.refusal import Untranslatable
-from penstock.table.operators.base.query_batches import made
+from penstock.table.operators.base.query_batches import make_batch
 
 _NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -77,7 +77,9 @@ def _pack(column: pa.Array) -> pa.Array:
 
 def unpack_batch(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
     """Return carried columns as a batch of their original schema."""
-    return made([_unpack(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count)
+    return make_batch(
+        [_unpack(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count
+    )
 
 
 def _unpack(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -68,11 +68,11 @@ class Translated:
     relation: Relation
     frame: Frame
 
-    def explained(self) -> str:
+    def explain(self) -> str:
         """Return Spark's physical plan of the query."""
         return physical_plan(self.frame.data)
 
-    def named(self) -> DataFrame:
+    def output(self) -> DataFrame:
         """Return the DataFrame with the column names of the query."""
         pairs = zip(self.frame.names, self.relation.names(), strict=False)
         return self.frame.data.selectExpr(*(f"{own} AS {quote(name)}" for own, name in pairs))
@@ -89,14 +89,14 @@ class SparkEngine:
     @cached_property
     def _builder(self) -> FrameBuilder:
         """Builder of all queries of this engine. Relations that several queries share become one DataFrame."""
-        settings = self._env._settings
+        settings = self._env.settings
         settings.prepare_process()
         spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark_settings())
         kinds = with_natives({**LEAVES, **NATIVES}, builders())
         queries = query_session(spark)
         return FrameBuilder(self._env, self._config, queries, kinds, self._surroundings(queries))
 
-    def translated(self, relation: Relation, staged: bool) -> Translated:
+    def translate(self, relation: Relation, staged: bool) -> Translated:
         """Translate an optimised plan to a DataFrame. Raise Untranslatable if Spark cannot run a part of it.
 
         `staged`: whether the rows go through files on their way to a sink.
@@ -113,7 +113,7 @@ class SparkEngine:
             raise Untranslatable(f"Spark refuses it as it was translated: {said}") from error
 
     def _surroundings(self, spark: SparkSession) -> Surroundings:
-        settings, dependencies, given = self._env._settings, self._env._dependencies, submission.defaults()
+        settings, dependencies, given = self._env.settings, self._env.dependencies, submission.defaults()
         archive = given.archive
         deployment = Deployment(
             "",
@@ -130,14 +130,14 @@ class SparkEngine:
         return Surroundings(pickle.dumps(deployment), int(time.time() * 1000), parameters)
 
     # --- results ---
-    def collected(self, query: Translated, name: str) -> SparkRows:
+    def collect(self, query: Translated, name: str) -> SparkRows:
         """Run a query as a job, and return its rows, which are available when the job has ended."""
         job_id = JobID()
         job = FrameJob(job_id.hex, name, query.frame.data, _explain_error)
         return SparkRows(submission.start_job(JobHandle(job_id, job, None)), job, query.relation.columns)
 
     # --- for sinks ---
-    def shared(self, queries: Sequence[Translated]) -> SharedFrames:
+    def share(self, queries: Sequence[Translated]) -> SharedFrames:
         """Return the DataFrames that several queries share, so that each is computed once."""
         parts = common([query.relation for query in queries])
         frames = [frame_of(self._builder.build(part).stream) for part in parts]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.files.access import Files
 from penstock.datastream.data_stream import DataStream
-from penstock.engine.job.deploying import pickled
+from penstock.engine.job.deploying import pickle_part
 from penstock.engine.operators.operator import Clock, Operator, OperatorContext
 from penstock.engine.operators.sources.readers import CollectionSource
 from penstock.engine.operators.sources.source_operator import SourceOperator
@@ -67,7 +67,7 @@ def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Physical:
 
 
 def _collection(stream: DataStream) -> list[Any] | None:
-    refs = stream._refs
+    refs = stream.refs
     operator = refs[0].node.operator if len(refs) == 1 else None
     if isinstance(operator, SourceOperator) and isinstance(operator.source, CollectionSource):
         return operator.source.values
@@ -126,7 +126,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
     """Return a DataFrame of any bounded source. Spark's tasks read the splits that its enumerator assigns."""
     name, entry = ".".join(relation.path), relation.table
     keys, parts = entry.schema.primary_key, entry.partition_keys
-    table = connectors.declared(name, entry.options, relation.columns, relation.metadata, keys, parts, True)
+    table = connectors.declare_table(name, entry.options, relation.columns, relation.metadata, keys, parts, True)
     table = replace(table, pruning=relation.pruning)
     stream = connectors.connector(name, entry.options).source(builder.env, table)
     chain = _chain(stream, name)
@@ -138,7 +138,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
     schema = arrow_schema(relation.columns)
     names = new_names(len(schema))
     task = SourceTask(
-        tuple(pickled(one, name, "-") for one in (*chain, FromRecords(relation.columns, (), False))),
+        tuple(pickle_part(one, name, "-") for one in (*chain, FromRecords(relation.columns, (), False))),
         pickle.dumps(_assign_splits(source, count)),
         name,
         count,
@@ -152,7 +152,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
 def _chain(stream: DataStream, name: str) -> list[Operator]:
     """Return the operators of a stream, from its source on, in order."""
     found: list[Operator] = []
-    refs = stream._refs
+    refs = stream.refs
     while True:
         if len(refs) != 1 or refs[0].tag is not None:
             raise Untranslatable(f"the table {name}, which is read in several streams")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.engine.job.deploying import pickled
+from penstock.engine.job.deploying import pickle_part
 from penstock.engine.operators.operator import Operator
 from penstock.spark.sessions import sql_session
 from penstock.spark.sql.batch_transport import declare_columns, pack_batch, spark_type, transport_type
@@ -178,7 +178,7 @@ class FrameBuilder(Builder):
         names, uid = new_names(len(schema)), self.uid(relation, name)
         schemas = [input.stream.schema for input in inputs if isinstance(input.stream, FrameStream)]
         task = OperatorTask(
-            pickled(operator, name, uid), name, uid, inputs_of(schemas), tagged, names, self.surroundings
+            pickle_part(operator, name, uid), name, uid, inputs_of(schemas), tagged, names, self.surroundings
         )
         made = sql_session.map_partitions(data, task, declare_columns(names, schema))
         return FrameStream(self.env, Frame(made, names), schema)

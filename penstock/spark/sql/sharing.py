@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.table.builders.builder import shared_key
+from penstock.table.builders.builder import sharing_key
 from penstock.table.logical.nodes import Relation, Values, walk_plan
 
 
@@ -30,7 +30,7 @@ class _Uses:
 
     def follow(self, relation: Relation, user: Any, query: int) -> None:
         """Note that `user` uses a relation, and that the relation uses its inputs."""
-        key = shared_key(relation)
+        key = sharing_key(relation)
         self._used_by.setdefault(key, set()).add(user)
         queries = self._queries.setdefault(key, set())
         if query not in queries:
@@ -47,7 +47,7 @@ class _Uses:
 
 def sharing(queries: Sequence[Relation], one: int) -> set[int]:
     """Return the numbers of the queries that share relations with query `one`, directly or through other queries."""
-    parts = [{shared_key(part) for part in walk_plan(query) if not isinstance(part, Values)} for query in queries]
+    parts = [{sharing_key(part) for part in walk_plan(query) if not isinstance(part, Values)} for query in queries]
     found, grown = {one}, True
     while grown:
         known = set().union(*(parts[number] for number in found))

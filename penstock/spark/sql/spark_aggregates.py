@@ -118,11 +118,11 @@ def _frame(window: OverSpec) -> str | None:
         return "" if whole else None
     if not frame.rows and any(bound for bound in (frame.start, frame.end)):
         return None  # the bounds are distances in values, which depend on the type of the sort key
-    start, end = _bound_text(frame.start, "PRECEDING"), _bound_text(frame.end, "FOLLOWING")
+    start, end = _text_of_bound(frame.start, "PRECEDING"), _text_of_bound(frame.end, "FOLLOWING")
     return f" {'ROWS' if frame.rows else 'RANGE'} BETWEEN {start} AND {end}"
 
 
-def _bound_text(bound: int | None, open_end: str) -> str:
+def _text_of_bound(bound: int | None, open_end: str) -> str:
     if bound is None:
         return f"UNBOUNDED {open_end}"
     if bound == 0:

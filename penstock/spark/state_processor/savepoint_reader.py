@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from typing import Any
@@ -21,8 +21,9 @@ from penstock.engine.savepoints.contents import (
     states_of,
     whole_value,
 )
+from penstock.engine.savepoints.description import OperatorInfo, as_html, describe, has_ttl, operators_of
 from penstock.engine.state.snapshot_file import Kind, Name, SlotSnapshot
-from penstock.engine.state.state_schema import Schema, schema_text
+from penstock.engine.state.state_schema import Schema
 from penstock.spark.state_processor.state_sessions import session_of
 from penstock.spark.state_processor.state_tasks import Outfit, apply_in_tasks
 
@@ -32,31 +33,6 @@ _LONG: Schema = {"type": "LONG"}
 _MASTER_VARIABLE = "PENSTOCK_MASTER"
 Triples = Iterator[tuple[Any, Any, Any]]
 """Tuples of key, namespace and value."""
-
-
-@dataclass(frozen=True)
-class StateInfo:
-    """A state of an operator, as the metadata describes it."""
-
-    name: str
-    kind: str
-    """Kind of the state: 'keyed', 'timers', 'list', 'union' or 'broadcast'."""
-    window: bool
-    """Whether the state belongs to a key and a window, and not to a key alone."""
-    type: str
-    """Type of the state, such as 'map<STRING, LONG>'. 'pickled' stands for an undeclared type."""
-    ttl: bool
-
-
-@dataclass(frozen=True)
-class OperatorInfo:
-    """An operator, as the metadata describes it."""
-
-    uid: str
-    name: str
-    parallelism: int
-    max_parallelism: int
-    states: list[StateInfo] = field(default_factory=list)
 
 
 class SavepointReader:
@@ -74,24 +50,17 @@ class SavepointReader:
     # --- what there is ---
     def operators(self) -> list[OperatorInfo]:
         """Return every operator with its states. Only the metadata is read, and no user code runs."""
-        return [
-            OperatorInfo(uid, shape.name, shape.parallelism, shape.max_parallelism, self._states(uid))
-            for uid, shape in self.metadata.shapes.items()
-        ]
-
-    def _states(self, uid: str) -> list[StateInfo]:
-        return [
-            StateInfo(name.name, name.kind.value, name.scope == "window", _type_text(name, schema), _expires(schema))
-            for name, schema in states_of(self.metadata, uid).items()
-        ]
+        return operators_of(self.metadata)
 
     def describe(self) -> str:
         """Return the operators and their states as a text table."""
-        metadata = self.metadata
-        kind = "savepoint" if metadata.savepoint else "checkpoint"
-        slots = f"{len(metadata.slots)} slot{'s' if len(metadata.slots) > 1 else ''}"
-        title = f"{kind} {metadata.number} of job '{metadata.job_name}', {slots}"
-        return "\n".join([title, *_align([_HEADINGS, *(row for info in self.operators() for row in _rows(info))])])
+        return describe(self.metadata)
+
+    def __repr__(self) -> str:
+        return f"SavepointReader('{self.path}')\n{self.describe()}"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.metadata, self.path)
 
     # --- what it holds ---
     def read_state(self, uid: str, name: str, spark: Any = None, window: bool = False, kind: str | None = None) -> Any:
@@ -124,37 +93,6 @@ class SavepointReader:
         """Return the slots to read. One slot suffices for broadcast state, of which all slots have the same copy."""
         slots = slots_of(self.metadata, name.uid)
         return [slot for slot in slots if name in slot.schemas][:1] if name.kind is Kind.BROADCAST else slots
-
-
-# --- descriptions ---
-_HEADINGS = ("uid", "name", "parallelism", "state", "kind", "of", "type")
-
-
-def _rows(info: OperatorInfo) -> Iterator[tuple[str, ...]]:
-    first = info.uid, info.name, f"{info.parallelism} of {info.max_parallelism}"
-    for cells in map(_cells, info.states) if info.states else [("-",) * 4]:
-        yield (*first, *cells)
-        first = "", "", ""
-
-
-def _cells(state: StateInfo) -> tuple[str, ...]:
-    owner = {"keyed": "key", "timers": "key"}.get(state.kind, "subtask")
-    return state.name, state.kind, "key, window" if state.window else owner, state.type
-
-
-def _align(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _type_text(name: Name, schema: Schema) -> str:
-    if "kind" in schema:
-        return schema_text(schema)
-    return "timer" if name.kind is Kind.TIMERS else "unknown"
-
-
-def _expires(schema: Schema) -> bool:
-    return bool(schema.get("ttl", False))
 
 
 # --- plain Python ---
@@ -205,13 +143,13 @@ def _view_by_key(name: Name, schema: Schema) -> View:
     if schema.get("kind") == "list":
         value = {"type": "LIST", "element": value}
     columns = {"key": None, "namespace": None, "value": value}
-    if _expires(schema):
+    if has_ttl(schema):
         columns["last_access"] = {"type": "LIST", "element": _LONG} if schema["kind"] == "list" else _LONG
     return View(columns, partial(_rows_by_key, name, schema))
 
 
 def _rows_by_key(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
-    layout, form, expires = layout_of(name, schema), form_of(schema), _expires(schema)
+    layout, form, expires = layout_of(name, schema), form_of(schema), has_ttl(schema)
     for address, stored in entries(slot, name):
         row = (*split_address(layout, address), form.bare(stored))
         yield (*row, form.last_access(stored)) if expires else row
@@ -219,13 +157,13 @@ def _rows_by_key(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
 
 def _map_view(name: Name, schema: Schema) -> View:
     columns = {"key": None, "namespace": None, "map_key": schema["key"], "value": schema["value"]}
-    if _expires(schema):
+    if has_ttl(schema):
         columns["last_access"] = _LONG
     return View(columns, partial(_map_rows, name, schema))
 
 
 def _map_rows(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
-    layout, form, expires = layout_of(name, schema), form_of(schema), _expires(schema)
+    layout, form, expires = layout_of(name, schema), form_of(schema), has_ttl(schema)
     for address, stored in entries(slot, name):
         owner, times = split_address(layout, address), form.last_access(stored)
         for map_key, value in form.bare(stored).items():
@@ -292,9 +230,9 @@ def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
 
 
 def _initial_cells(view: View) -> list[Any]:
-    from penstock.spark.state_processor.state_columns import declared_cell
+    from penstock.spark.state_processor.state_columns import cell_of_schema
 
-    return [declared_cell(described) for described in view.columns.values()]
+    return [cell_of_schema(described) for described in view.columns.values()]
 
 
 def _learn(view: View, slot: SlotSnapshot) -> list[Any]:

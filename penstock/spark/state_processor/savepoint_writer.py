@@ -29,10 +29,10 @@ from penstock.engine.savepoints.contents import (
     states_of,
     whole_value,
 )
-from penstock.engine.savepoints.savepoint_rows import KeyedRows, KeyOf, Part, fitted, from_spark
+from penstock.engine.savepoints.savepoint_rows import KeyedRows, KeyOf, Part, fit_value, from_spark
 from penstock.engine.savepoints.transform import Function, Transform
 from penstock.engine.snapshots.restore import split_evenly
-from penstock.engine.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, shortened, subtask_for_group
+from penstock.engine.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, short_repr, subtask_for_group
 from penstock.engine.state.snapshot_file import (
     FileRef,
     Kind,
@@ -121,7 +121,7 @@ class SavepointWriter:
         parts: list[list[Part]] = [[] for _ in range(shape.parallelism)]
         for part in map(made.part, rows):
             parts[_slot_of(part, made.layout, shape)].append(part)
-        return self._add(name, _Ready(schema, [list(pages(made.gathered(share))) for share in parts]))
+        return self._add(name, _Ready(schema, [list(pages(made.gather(share))) for share in parts]))
 
     def _layout(self, name: Name) -> Layout:
         """Return the layout of a state. An existing state keeps its own: panes need not be in the scope of windows."""
@@ -138,7 +138,7 @@ class SavepointWriter:
         _require_unstamped(_require(descriptor, ListStateDescriptor, "list state"))
         where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
         found = [row[0] for row in _local_rows(rows, ["element"], where)] if _is_frame(rows) else rows
-        items = [fitted(from_spark(item), descriptor.elem_type_info, where) for item in found]
+        items = [fit_value(from_spark(item), descriptor.elem_type_info, where) for item in found]
         if any(item is None for item in items):
             raise ProgramError(f"{where} cannot hold None")
         kind = Kind.UNION if union else Kind.LIST
@@ -153,7 +153,7 @@ class SavepointWriter:
         _require_unstamped(_require(descriptor, MapStateDescriptor, "broadcast state"))
         where = f"state '{descriptor.get_name()}' of operator '{_check_uid(uid)}'"
         pairs = _local_rows(rows, ["key", "value"], where) if _is_frame(rows) else _pairs(rows, where)
-        held = fitted(from_spark(dict(pairs)), descriptor.type_info, where)
+        held = fit_value(from_spark(dict(pairs)), descriptor.type_info, where)
         copies = [[pickling.dumps(held)]] * self._shape(uid).parallelism
         return self._add(Name(uid, Kind.BROADCAST, descriptor.get_name()), _Ready(schema_of(descriptor), copies))
 
@@ -383,7 +383,7 @@ def _write_parts(
 ) -> Iterator[tuple[int, FileRef] | PenstockError]:
     outfit.put_on()
     try:
-        made = pages(rows.gathered(_raise_errors(part) for _, part in pairs))
+        made = pages(rows.gather(_raise_errors(part) for _, part in pairs))
         yield slot, _write_states(folder, slot, [State(name, made)])
     except PenstockError as error:
         yield error
@@ -429,7 +429,7 @@ def _pairs(rows: Any, where: str) -> Iterator[tuple[Any, Any]]:
         elif isinstance(row, tuple | list) and len(row) == 2:
             yield row[0], row[1]
         else:
-            raise ProgramError(f"{where}: a row is (key, value) or a dict of these, and not {shortened(row)}")
+            raise ProgramError(f"{where}: a row is (key, value) or a dict of these, and not {short_repr(row)}")
 
 
 def _check_shape(parallelism: int, max_parallelism: int) -> Shape:
@@ -442,13 +442,13 @@ def _check_shape(parallelism: int, max_parallelism: int) -> Shape:
 
 def _check_uid(uid: str) -> str:
     if not isinstance(uid, str) or not uid:
-        raise ProgramError(f"the uid of an operator is a string that is not empty, not {shortened(uid)}")
+        raise ProgramError(f"the uid of an operator is a string that is not empty, not {short_repr(uid)}")
     return uid
 
 
 def _require(descriptor: Any, expected: type, what: str) -> Any:
     if not isinstance(descriptor, expected):
-        raise ProgramError(f"{what} needs a {expected.__name__}, not {shortened(descriptor)}")
+        raise ProgramError(f"{what} needs a {expected.__name__}, not {short_repr(descriptor)}")
     return descriptor
 
 

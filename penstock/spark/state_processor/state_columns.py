@@ -375,16 +375,16 @@ def _row_names(size: int) -> tuple[str, ...]:
 
 
 # --- from a declared type ---
-def declared_cell(described: Schema | None) -> Cell:
+def cell_of_schema(described: Schema | None) -> Cell:
     """Return the cell of a type in a snapshot's metadata. Parts without a type are learned from the values."""
     if described is None:
         return Nothing()
     if "fields" in described:
         return _struct_of_schema(described)
     if "element" in described:
-        return Array(declared_cell(described["element"]))
+        return Array(cell_of_schema(described["element"]))
     if "key" in described:
-        return Map(declared_cell(described["key"]), declared_cell(described["value"]))
+        return Map(cell_of_schema(described["key"]), cell_of_schema(described["value"]))
     name = _DECLARED.get(described["type"])
     return Nothing() if name is None else Atom(name)
 
@@ -393,7 +393,7 @@ def _struct_of_schema(described: Schema) -> Cell:
     fields = described["fields"]
     unnamed = _tuple_names(len(fields)) if described["type"] == "TUPLE" else _row_names(len(fields))
     names = [field.get("name") or other for field, other in zip(fields, unnamed, strict=True)]
-    return Struct(tuple(names), tuple(declared_cell(field["type"]) for field in fields)) if names else Nothing()
+    return Struct(tuple(names), tuple(cell_of_schema(field["type"]) for field in fields)) if names else Nothing()
 
 
 _DECLARED = {

@@ -32,6 +32,7 @@ class TableConfig:
 
     def __init__(self, configuration: Configuration | None = None, below: EnvironmentSettings | None = None) -> None:
         self._configuration = configuration or Configuration()
+        self._initial = self._configuration.to_dict()
         self._below = below
 
     @staticmethod
@@ -65,8 +66,10 @@ class TableConfig:
         return self
 
     def reset(self, key: str) -> TableConfig:
-        """Remove an option that was set here, and return this TableConfig."""
+        """Return an option to its initial value, if it has one, and return this TableConfig."""
         self._configuration.remove_config(key)
+        if key in self._initial:
+            self._configuration.set_string(key, self._initial[key])
         return self
 
     def to_map(self) -> dict[str, str]:

@@ -41,13 +41,13 @@ def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType,
     """Return the columns and rows of a DataFrame. The types are those of Arrow, unless a schema is given."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     found = t.RowType((field.name, of_arrow(field.type)) for field in table.schema)
-    declared = found if schema is None else _declared(found, schema)
+    declared = found if schema is None else _apply_schema(found, schema)
     kinds = zip(table.columns, found.field_types(), declared.fields, strict=True)
     columns = [_column(column, kind, field) for column, kind, field in kinds]
     return declared, list(zip(*columns, strict=True))
 
 
-def _declared(found: t.RowType, schema: Any) -> t.RowType:
+def _apply_schema(found: t.RowType, schema: Any) -> t.RowType:
     """Return the columns of a DataFrame, with the names or types of a schema."""
     if isinstance(schema, t.DataType) or any(isinstance(field, t.RowField) for field in schema):
         declared = row_type([], schema)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from penstock.common.types import Row
-from penstock.errors import ValidationException
+from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.table.catalogs.memory_catalog import CatalogFunction
 from penstock.table.expression.expression import Expression
 from penstock.table.expression.expression_functions import col
 from penstock.table.expression.function_declarations import (
@@ -30,6 +33,43 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
     named = copy.copy(wrapper)
     named.name = name
     return named
+
+
+def function_entry(name: str, target: str, language: str, resources: tuple[str, ...] = ()) -> CatalogFunction:
+    """Return the entry of a function of a catalog.
+
+    A Python object is imported at once. A class of Java is an entry alone, as Flink does not load it here, either: it
+    can be listed, described and dropped, and a query that calls it is refused.
+    """
+    if language.upper() != "PYTHON":
+        warnings.warn(f"function {name}: {_foreign(target, language)}; a query that calls it fails", stacklevel=3)
+        return CatalogFunction(target, language.upper(), None, resources)
+    function = as_function(_import_object(target), name.rpartition(".")[2])
+    return CatalogFunction(target, "PYTHON", function, resources)
+
+
+def function_of(entry: CatalogFunction, name: str) -> Any:
+    """Return the function of an entry, which is imported if the entry has only its name."""
+    if entry.language.upper() != "PYTHON":
+        raise UnsupportedOperation(
+            f"function {name}: {_foreign(entry.class_name, entry.language)}; write it in Python, LANGUAGE PYTHON"
+        )
+    if entry.function is None:
+        return as_function(_import_object(entry.class_name), name.rpartition(".")[2])
+    return entry.function
+
+
+def _foreign(target: str, language: str) -> str:
+    return f"'{target}' is in {language.upper()}, and {language.upper()} cannot run here"
+
+
+def _import_object(target: str) -> Any:
+    """Import a Python object by its name, module.name."""
+    module, dot, name = target.rpartition(".")
+    try:
+        return getattr(import_module(module), name) if dot else None
+    except (ImportError, AttributeError) as error:
+        raise ValidationException(f"the function {target} cannot be imported: {error}") from error
 
 
 def of_row(function: UserDefinedFunctionWrapper, names: Sequence[str]) -> Expression:

@@ -19,14 +19,14 @@ from penstock.table.api.selecting import (
     arguments,
     column_index,
     column_name,
-    expanded,
+    expand_fields,
+    fresh_names,
     function_of,
     is_aggregate,
     kind_of,
     name_of,
-    replaced,
-    selected,
-    unnamed,
+    replace_parts,
+    select_fields,
     user_function,
     without_alias,
 )
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["AggregatedTable", "GroupWindowedTable", "GroupedTable", "OverWindowedTable", "WindowGroupedTable"]
 
 
-def _named_keys(prepared: Prepared, keys: tuple[Any, ...]) -> tuple[list[int], dict[str, str]]:
+def _place_keys(prepared: Prepared, keys: tuple[Any, ...]) -> tuple[list[int], dict[str, str]]:
     """Return the columns of the keys, and the names of keys that are no columns."""
-    fresh, known = unnamed("$key"), {}
+    fresh, known = fresh_names("$key"), {}
     places = []
     for key in keys:
         name = name_of(key, fresh)
@@ -65,9 +65,9 @@ def _named_keys(prepared: Prepared, keys: tuple[Any, ...]) -> tuple[list[int], d
     return places, known
 
 
-def _known(expression: Any, keys: dict[str, str]) -> Any:
+def _replace_keys(expression: Any, keys: dict[str, str]) -> Any:
     """Replace the parts of an expression that are keys by their columns."""
-    return replaced(
+    return replace_parts(
         expression,
         lambda one: col(keys[str(one)]) if kind_of(one) != "alias" and str(one) in keys else None,
     )
@@ -84,13 +84,13 @@ class GroupedTable:
     def select(self, *fields: FieldLike) -> Table:
         """Return a table with keys, aggregates, and expressions of them."""
         table = self._table
-        chosen = table._expressions(fields, "select")
-        prepared = Prepared(table._relation)
-        places, known = _named_keys(prepared, self._keys)
+        chosen = table.prepare_expressions(fields, "select")
+        prepared = Prepared(table.relation)
+        places, known = _place_keys(prepared, self._keys)
         aggregates = Aggregates(prepared)
-        rewritten = [aggregates.extract(_known(one, known)) for one in chosen]
+        rewritten = [aggregates.extract(_replace_keys(one, known)) for one in chosen]
         relation = building.aggregate(prepared.relation(), places, aggregates.calls)
-        return table._then(selected(relation, rewritten, _names(chosen)))
+        return table.derive(select_fields(relation, rewritten, _names(chosen)))
 
     def aggregate(self, func: RowFunction) -> AggregatedTable:
         """Apply an aggregate function that returns a ROW, or an aggregate with a name.
@@ -119,7 +119,7 @@ def _names(fields: list[Any]) -> list[str]:
 
     names = []
     for place, one in enumerate(fields):
-        replaced(one, note)
+        replace_parts(one, note)
         number = found.get(str(one))
         fresh = f"_c{place}" if number is None else f"EXPR${number}"
         names.append(name_of(one, fresh.__str__))
@@ -138,24 +138,24 @@ class AggregatedTable:
     @check_arguments
     def select(self, *fields: FieldLike) -> Table:
         """Return a table with keys, properties of the window, and columns of the function's result."""
-        chosen = self._table._expressions(fields, "select")
+        chosen = self._table.prepare_expressions(fields, "select")
         call = self._func if isinstance(self._func, Expression) else self._of_row()
         wrapper = user_function(without_alias(call))
         relation = self._flat(call) if wrapper is not None and wrapper.kind == "table_aggregate" else self._one(call)
-        rewritten = [replaced(one, _property) for one in chosen]
-        rewritten = expanded(rewritten, relation.columns)
+        rewritten = [replace_parts(one, _property) for one in chosen]
+        rewritten = expand_fields(rewritten, relation.columns)
         names = _names(chosen) if len(rewritten) == len(chosen) else None
-        return self._table._then(selected(relation, rewritten, names))
+        return self._table.derive(select_fields(relation, rewritten, names))
 
     def _of_row(self) -> Expression:
         wrapper = wrapper_of(self._func)
         if wrapper is None:
             raise ValidationException(f"{self._func!r} is no aggregate function: make it with udaf or udtaf")
-        return of_row(wrapper, self._table._relation.names())
+        return of_row(wrapper, self._table.relation.names())
 
     def _one(self, call: Any) -> Relation:
-        prepared = Prepared(self._table._relation)
-        places, _ = _named_keys(prepared, self._keys)
+        prepared = Prepared(self._table.relation)
+        places, _ = _place_keys(prepared, self._keys)
         made = Aggregates(prepared)
         inner = made.extract(without_alias(call))
         relation = (
@@ -170,7 +170,7 @@ class AggregatedTable:
         if not isinstance(kind, RowType):
             columns = relation.names()
             columns[position] = names[0] if names else "EXPR$0"
-            return building.renamed(relation, columns)
+            return building.rename_columns(relation, columns)
         from penstock.table import functions
 
         parts = [functions.resolve("FIELD", [relation.ref(position), _index(i)]) for i in range(len(kind))]
@@ -180,8 +180,8 @@ class AggregatedTable:
         return building.project(relation, [*before, *parts, *behind], all_names)
 
     def _flat(self, call: Any) -> Relation:
-        prepared = Prepared(self._table._relation)
-        places, _ = _named_keys(prepared, self._keys)
+        prepared = Prepared(self._table.relation)
+        places, _ = _place_keys(prepared, self._keys)
         aggregate = Aggregates(prepared).call(without_alias(call))
         kind = aggregate.type
         fields = list(kind.fields) if isinstance(kind, RowType) else []
@@ -233,7 +233,7 @@ class GroupWindowedTable:
 
     def group_by(self, *fields: FieldLike) -> WindowGroupedTable:
         """Group the rows by fields and by the window. The name of the window is one of the fields."""
-        chosen = self._table._expressions(fields, "group_by")
+        chosen = self._table.prepare_expressions(fields, "group_by")
         name = self._window.name if isinstance(self._window.name, str) else column_name(self._window.name)
         keys = tuple(one for one in chosen if column_name(one) != name)
         if len(keys) == len(chosen):
@@ -250,11 +250,11 @@ class _WindowParts:
 
     def relation(self, prepared: Prepared, keys: list[int], aggregates: Aggregates) -> GroupWindow:
         """Return keys, aggregates, and all properties, under names that begin with $."""
-        columns = self.table._relation.columns
+        columns = self.table.relation.columns
         time = column_index(self.spec.time, columns, "the time of a window")
         attribute = columns[time]
-        moment: Rex = self.table._relation.ref(time)
-        if isinstance(attribute.type, BigIntType) and self.table._t_env._batch:
+        moment: Rex = self.table.relation.ref(time)
+        if isinstance(attribute.type, BigIntType) and self.table.t_env.is_batch:
             moment = resolve("TO_TIMESTAMP_LTZ", (moment, Literal(IntType(False), 3)))
         elif not isinstance(attribute.type, TimestampType | LocalZonedTimestampType):
             raise ValidationException(f"a group window needs a time attribute, and {attribute} is none")
@@ -315,13 +315,13 @@ class WindowGroupedTable:
 
     def select(self, *fields: FieldLike) -> Table:
         """Return a table with keys, aggregates, and start, end, rowtime or proctime of the window."""
-        chosen = self._table._expressions(fields, "select")
-        prepared = Prepared(self._table._relation)
-        places, known = _named_keys(prepared, self._keys)
+        chosen = self._table.prepare_expressions(fields, "select")
+        prepared = Prepared(self._table.relation)
+        places, known = _place_keys(prepared, self._keys)
         aggregates = Aggregates(prepared)
-        rewritten = [aggregates.extract(_known(replaced(one, _property), known)) for one in chosen]
+        rewritten = [aggregates.extract(_replace_keys(replace_parts(one, _property), known)) for one in chosen]
         relation = self._parts.relation(prepared, places, aggregates)
-        return self._table._then(selected(relation, rewritten, _names(chosen)))
+        return self._table.derive(select_fields(relation, rewritten, _names(chosen)))
 
     def aggregate(self, func: RowFunction) -> AggregatedTable:
         """Apply an aggregate function that returns a ROW, or an aggregate with a name.
@@ -351,14 +351,14 @@ class OverWindowedTable:
 
     def select(self, *fields: FieldLike) -> Table:
         """Return a table with columns, and with aggregates such as `col("n").sum.over(col("w"))`."""
-        chosen = self._table._expressions(fields, "select")
-        relation = self._table._relation
+        chosen = self._table.prepare_expressions(fields, "select")
+        relation = self._table.relation
         prepared = Prepared(relation, building.identity(relation), relation.names())
         specs: list[OverSpec] = []
-        rewritten = [replaced(one, lambda part: self._extracted(part, prepared, specs)) for one in chosen]
-        return self._table._then(selected(building.over(prepared.relation(), specs), rewritten, _names(chosen)))
+        rewritten = [replace_parts(one, lambda part: self._extract_over(part, prepared, specs)) for one in chosen]
+        return self._table.derive(select_fields(building.over(prepared.relation(), specs), rewritten, _names(chosen)))
 
-    def _extracted(self, part: Any, prepared: Prepared, specs: list[OverSpec]) -> Any:
+    def _extract_over(self, part: Any, prepared: Prepared, specs: list[OverSpec]) -> Any:
         if kind_of(part) != "over":
             return None
         aggregate, alias = part.node[1], part.node[2]
@@ -368,9 +368,9 @@ class OverWindowedTable:
         partition = tuple(prepared.add(key) for key in window.partition)
         order = (SortKey(column_index(window.order, prepared.input.columns, "the order of an over window")),)
         ordering = prepared.input.columns[order[0].index]
-        if ordering.time is None and not self._table._t_env._batch:
+        if ordering.time is None and not self._table.t_env.is_batch:
             raise ValidationException(f"an over window is ordered by a time attribute, and {ordering} is none")
-        specs.append(OverSpec(partition, order, _frame(window), (_renamed(call, name),)))
+        specs.append(OverSpec(partition, order, _frame(window), (_rename(call, name),)))
         return col(name)
 
     def _window(self, name: str | None) -> OverWindow:
@@ -381,19 +381,19 @@ class OverWindowedTable:
         raise ValidationException(f"there is no over window {name}")
 
 
-def _renamed(call: Any, name: str) -> Any:
+def _rename(call: Any, name: str) -> Any:
     from dataclasses import replace
 
     return replace(call, name=name)
 
 
 def _frame(window: OverWindow) -> Frame:
-    before, rows = _bound(window.before, "UNBOUNDED_RANGE")
-    behind, _ = _bound(window.behind, "CURRENT_ROW" if rows else "CURRENT_RANGE")
+    before, rows = _read_bound(window.before, "UNBOUNDED_RANGE")
+    behind, _ = _read_bound(window.behind, "CURRENT_ROW" if rows else "CURRENT_RANGE")
     return Frame(rows, None if before is None else -before, behind)
 
 
-def _bound(bound: Any, default: str) -> tuple[int | None, bool]:
+def _read_bound(bound: Any, default: str) -> tuple[int | None, bool]:
     """Return the distance of a bound, None if it is unlimited; and True if it counts rows."""
     word = default if bound is None else function_of(bound) or ""
     if word.startswith(("UNBOUNDED", "CURRENT")):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penstock.base.arguments import check_arguments
+from penstock.base.display.live_picture import in_kernel
 from penstock.common.job_client import JobClient
 from penstock.common.types import Row, RowKind
 from penstock.errors import TableException
-from penstock.table.api import row_printing as printing
 from penstock.table.catalogs.resolved_schema import ResolvedSchema, TableSchema
+from penstock.table.display import row_printing as printing
+from penstock.table.display.notebook_table import HELD, LiveTable
+from penstock.table.display.result_displays import KnownRows, ShowsResult
+from penstock.table.display.shared_rows import Rows
+from penstock.table.display.terminal_table import show_live
 from penstock.table.result_kind import ResultKind
 from penstock.table.types.data_types import DataType, DataTypes
 
@@ -21,32 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "TableResult"]
 
 
-class _Rows(Protocol):
-    def __iter__(self) -> Iterator[Row]: ...
-
-    def close(self) -> None: ...
-
-
-class _Held:
-    """Rows that are already known."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = iter(rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._rows
-
-    def close(self) -> None:
-        self._rows = iter(())
-
-
 class CloseableIterator:
     """The rows of a result, without names, as PyFlink gives them.
 
     Closing it, or leaving its `with` block, ends a query that still runs.
     """
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._source = rows
         self._rows = iter(rows)
 
@@ -84,13 +70,13 @@ def without_names(value: Any) -> Any:
 
 
 @check_arguments
-class TableResult:
+class TableResult(ShowsResult):
     """The result of a statement."""
 
     def __init__(
         self,
         schema: ResolvedSchema,
-        rows: _Rows,
+        rows: Rows,
         kind: int = ResultKind.SUCCESS_WITH_CONTENT,
         job: JobClient | None = None,
         streaming: bool = False,
@@ -127,7 +113,7 @@ class TableResult:
     ) -> TableResult:
         """Return a result with known rows."""
         made = Row(*names)
-        return TableResult(ResolvedSchema.physical(names, types), _Held([made(*row) for row in rows]), kind)
+        return TableResult(ResolvedSchema.physical(names, types), KnownRows([made(*row) for row in rows]), kind)
 
     def is_insert(self) -> bool:
         """Return True for the result of INSERT statements, whose rows are the numbers of written rows."""
@@ -166,8 +152,9 @@ class TableResult:
         """Return the rows. They can be read only once. Rows of a stream have the kind of their change."""
         if self._read:
             raise TableException("the rows of a result can be read only once; execute the query again")
+        rows = self._rows if self._live is None else self._live.rows.take_over()
         self._read = True
-        return CloseableIterator(self._rows)
+        return CloseableIterator(rows)
 
     def print(self) -> None:
         """Print the rows in a frame. Rows of a stream are printed as they come."""
@@ -181,6 +168,34 @@ class TableResult:
                 printing.show(names, types, rows, self._streaming, sys.stdout, self.widest, self.zone)
 
     # --- beyond ---
+    def live(self, rows: int = 20, seconds: float = 1.0) -> LiveTable | None:
+        """Follow a query: show the rows that it has left so far, and show them anew as they change.
+
+        In a notebook they appear below the cell, and the call returns at once; the query goes on until it ends or
+        `stop()` of the returned object is called. In a terminal the call returns when the query ends or Ctrl-C is
+        pressed, which ends the query. Without a terminal the rows are printed as they come.
+
+        Args:
+            rows: The greatest number of rows in a notebook: the newest ones.
+            seconds: The time after which a notebook shows the rows anew.
+        """
+        if rows < 1 or not seconds > 0:
+            raise ValueError(f"live shows at least 1 row, after a time above 0 s, not {rows} after {seconds} s")
+        if in_kernel() and self._job is not None and not self._inserts:
+            if self._read or self._live is not None:
+                raise TableException("the rows of a result can be read only once; execute the query again")
+            job = self._job
+            self._live = LiveTable(
+                self._schema, self._rows, self.zone, lambda: job.get_job_status().result().name, rows, seconds
+            )
+            return self._live
+        if self._streaming and sys.stdout.isatty():
+            with self.collect() as changes:
+                show_live(self._schema.get_column_names(), self._schema.types(), changes, HELD, self.zone)
+        else:
+            self.print()
+        return None
+
     def to_pandas(self) -> pandas.DataFrame:
         """Apply all changes, and return the remaining rows as a pandas DataFrame."""
         from penstock.table.api.dataframes import to_pandas

@@ -74,11 +74,11 @@ def column_name(expression: Any) -> str | None:
     return expression.node[1] if kind_of(expression) == "column" else None
 
 
-def name_of(expression: Any, unnamed: Callable[[], str]) -> str:
+def name_of(expression: Any, fresh_names: Callable[[], str]) -> str:
     """Return the name of the expression's column: its alias, its own name, or a fresh one."""
     if kind_of(expression) == "alias":
         return str(expression.node[2][0])
-    return column_name(expression) or unnamed()
+    return column_name(expression) or fresh_names()
 
 
 def is_aggregate(expression: Any) -> bool:
@@ -99,22 +99,22 @@ def contains(expression: Any, found: Callable[[Any], bool]) -> bool:
     return any(contains(part, found) for part in parts if isinstance(part, Expression))
 
 
-def replaced(expression: Any, change: Callable[[Any], Any]) -> Any:
+def replace_parts(expression: Any, change: Callable[[Any], Any]) -> Any:
     """Replace the parts of an expression for which `change` returns another one, from the top down."""
     changed = change(expression)
     if changed is not None:
         return changed
     node = expression.node
     if node[0] in WRAPPED:
-        return Expression((node[0], replaced(node[1], change), *node[2:]))
+        return Expression((node[0], replace_parts(node[1], change), *node[2:]))
     if node[0] not in CALLS:
         return expression
-    parts = tuple(replaced(part, change) if isinstance(part, Expression) else part for part in node[2])
+    parts = tuple(replace_parts(part, change) if isinstance(part, Expression) else part for part in node[2])
     return Expression((node[0], node[1], parts, *node[3:]))
 
 
 # --- columns by pattern ---
-def expanded(fields: Iterable[Any], columns: Columns) -> list[Any]:
+def expand_fields(fields: Iterable[Any], columns: Columns) -> list[Any]:
     """Write out `*`, ranges of columns, and the fields of a flattened row."""
     made: list[Any] = []
     for one in fields:
@@ -208,7 +208,7 @@ class Aggregates:
 
     def extract(self, expression: Any) -> Any:
         """Replace the aggregates in an expression by columns."""
-        return replaced(expression, self._column_for)
+        return replace_parts(expression, self._column_for)
 
     def _column_for(self, expression: Any) -> Any:
         if kind_of(expression) == "over" or not is_aggregate(expression):
@@ -243,15 +243,15 @@ class Aggregates:
         return AggregateCall(function, args, kind, name, distinct, literals=constants)
 
 
-def unnamed(prefix: str) -> Callable[[], str]:
+def fresh_names(prefix: str) -> Callable[[], str]:
     """Return a source of names for expressions without one: prefix0, prefix1..."""
     count = iter(range(1 << 30))
     return lambda: f"{prefix}{next(count)}"
 
 
-def selected(relation: Relation, fields: Iterable[Any], names: Sequence[str] | None = None) -> Project:
+def select_fields(relation: Relation, fields: Iterable[Any], names: Sequence[str] | None = None) -> Project:
     """Return a projection by expressions, with their own names unless others are given."""
-    chosen = expanded(fields, relation.columns)
+    chosen = expand_fields(fields, relation.columns)
     exprs = [bind(without_alias(one), relation.columns) for one in chosen]
     numbered = [name_of(one, f"_c{place}".__str__) for place, one in enumerate(chosen)]
     names = numbered if names is None else list(names)

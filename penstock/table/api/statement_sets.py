@@ -25,15 +25,15 @@ class TablePipeline:
 
     def __init__(self, insert: Insert, t_env: TableEnvironment) -> None:
         self._insert = insert
-        self._t_env = t_env
+        self.t_env = t_env
 
     def execute(self) -> TableResult:
         """Start the job that writes the rows."""
-        return self._t_env._run_inserts([self._insert])
+        return self.t_env.execution.inserts([self._insert])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan as text."""
-        return self._t_env._explained([self._insert], extra_details)
+        return self.t_env.execution.explain([self._insert], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan."""
@@ -41,7 +41,7 @@ class TablePipeline:
 
     def get_sink_identifier(self) -> ObjectIdentifier | None:
         """Return the name of the written table; None if it has no name."""
-        path = self._t_env._catalogs.qualified(self._insert.path)
+        path = self.t_env.catalogs.qualify(self._insert.path)
         return None if path[2].startswith("*anonymous") else ObjectIdentifier(*path)
 
 
@@ -50,19 +50,19 @@ class StatementSet:
     """Several inserts that are optimised together and run as one job. Their common parts are computed once."""
 
     def __init__(self, t_env: TableEnvironment) -> None:
-        self._t_env = t_env
+        self.t_env = t_env
         self._inserts: list[Insert] = []
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Add an INSERT statement, and return this set."""
-        self._inserts.append(self._t_env._insert_of(stmt))
+        self._inserts.append(self.t_env.statements.insert(stmt))
         return self
 
     def add_insert(
         self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
     ) -> StatementSet:
         """Add a table and its target, and return this set."""
-        self._inserts.append(self._t_env._inserted(table._relation, target_path_or_descriptor, overwrite))
+        self._inserts.append(self.t_env.make_insert(table.relation, target_path_or_descriptor, overwrite))
         return self
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
@@ -75,16 +75,16 @@ class StatementSet:
         if not self._inserts:
             raise TableException("there is nothing to execute; add an insert first")
         inserts, self._inserts = self._inserts, []
-        return self._t_env._run_inserts(inserts)
+        return self.t_env.execution.inserts(inserts)
 
     def attach_as_datastream(self) -> None:
         """Move the inserts to the program of the stream environment. Its `execute` runs them with the rest."""
         inserts, self._inserts = self._inserts, []
-        self._t_env._attach(inserts)
+        self.t_env.execution.attach(inserts)
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan of all inserts as text."""
-        return self._t_env._explained(self._inserts, extra_details)
+        return self.t_env.execution.explain(self._inserts, extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan of all inserts."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.base.arguments import check_arguments
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
+from penstock.table.api.changelog_calls import changelog_arguments
 from penstock.table.api.functions_of_user import of_row
 from penstock.table.api.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
 from penstock.table.api.selecting import (
@@ -19,14 +20,14 @@ from penstock.table.api.selecting import (
     as_expression,
     column_name,
     contains,
-    expanded,
+    expand_fields,
+    fresh_names,
     function_of,
     is_aggregate,
     kind_of,
     name_of,
     position,
-    selected,
-    unnamed,
+    select_fields,
     user_function,
     without_alias,
 )
@@ -34,15 +35,17 @@ from penstock.table.api.temporal_function import TemporalTableFunction, temporal
 from penstock.table.catalogs.resolved_schema import ResolvedSchema, TableSchema
 from penstock.table.catalogs.table_declaration import Schema
 from penstock.table.catalogs.table_descriptors import TableDescriptor
+from penstock.table.display.first_rows import UNLIMITED
+from penstock.table.display.table_displays import ShowsTable
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expression.expression import Expression
 from penstock.table.expression.expression_functions import col, lit
 from penstock.table.expression.function_declarations import wrapper_of
 from penstock.table.functions.typing.binding import bind
-from penstock.table.logical import building
+from penstock.table.logical import building, changelog_relations
 from penstock.table.logical.nodes import Column, Columns, Correlate, Relation, Sort
 from penstock.table.logical.rex import Call, InputRef, Rex, SortKey, conjuncts
-from penstock.table.sql.subqueries.decorrelate import decorrelated
+from penstock.table.sql.subqueries.decorrelate import decorrelate
 from penstock.table.types.data_types import ArrayType, BooleanType, DataType, MapType, MultisetType, RowType
 
 if TYPE_CHECKING:
@@ -57,26 +60,26 @@ __all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "
 
 
 @check_arguments
-class Table:
+class Table(ShowsTable):
     """A table of an environment: a query. Every method returns a new table."""
 
     def __init__(self, relation: Relation, t_env: TableEnvironment, declared: Schema | None = None) -> None:
         """Take the schema in `declared` if the table is no query, but declared."""
-        self._relation = relation
-        self._t_env = t_env
+        self.relation = relation
+        self.t_env = t_env
         self._declared = declared
         self._view: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return a column as an expression: `table.price * 2`."""
-        if name.startswith("_") or name not in self._relation.names():
-            raise AttributeError(f"a Table has no {name!r}; its columns are: {', '.join(self._relation.names())}")
+        if name.startswith("_") or name not in self.relation.names():
+            raise AttributeError(f"a Table has no {name!r}; its columns are: {', '.join(self.relation.names())}")
         return col(name)
 
     def __str__(self) -> str:
         """Return a name that SQL knows from now on, as in f"SELECT * FROM {table}"."""
         if self._view is None:
-            self._view = self._t_env._unnamed_view(self)
+            self._view = self.t_env.create_unnamed_view(self)
         return self._view
 
     def create_temporal_table_function(
@@ -91,95 +94,119 @@ class Table:
     # --- rows and columns ---
     def select(self, *fields: FieldLike) -> Table:
         """Return columns and expressions. With aggregates among them, return one row over all rows."""
-        chosen = expanded(self._expressions(fields, "select"), self._relation.columns)
+        chosen = expand_fields(self.prepare_expressions(fields, "select"), self.relation.columns)
         if any(contains(one, is_aggregate) for one in chosen):
             return GroupedTable(self, ()).select(*chosen)
-        return self._then(decorrelated(functions, selected(self._relation, chosen)))
+        return self.derive(decorrelate(functions, select_fields(self.relation, chosen)))
 
     def alias(self, field: str, *fields: str) -> Table:
         """Rename the first columns."""
-        given, names = (field, *fields), self._relation.names()
+        given, names = (field, *fields), self.relation.names()
         if len(given) > len(names):
             raise ValidationException(f"{len(given)} names do not fit {len(names)} columns: {', '.join(names)}")
-        return self._then(building.renamed(self._relation, [*given, *names[len(given) :]]))
+        return self.derive(building.rename_columns(self.relation, [*given, *names[len(given) :]]))
 
     def filter(self, predicate: FieldLike) -> Table:
         """Keep the rows for which a condition is true."""
-        kept = building.where(self._relation, self._condition(predicate, self._relation.columns))
-        return self._then(decorrelated(functions, kept))
+        kept = building.where(self.relation, self._condition(predicate, self.relation.columns))
+        return self.derive(decorrelate(functions, kept))
 
     where = filter
 
     def _condition(self, predicate: Any, columns: Columns) -> Rex:
-        condition = bind(self._t_env._resolved(as_expression(predicate, "where"), columns), columns)
+        condition = bind(self.t_env.session.resolve(as_expression(predicate, "where"), columns), columns)
         if not isinstance(condition.type, BooleanType):
             raise ValidationException(f"a condition is a BOOLEAN, and {predicate} is {condition.type.as_sql()}")
         return condition
 
     def add_columns(self, *fields: FieldLike) -> Table:
         """Add columns at the end."""
-        return self._then(
-            selected(self._relation, [*map(col, self._relation.names()), *self._expressions(fields, "this method")])
+        return self.derive(
+            select_fields(
+                self.relation, [*map(col, self.relation.names()), *self.prepare_expressions(fields, "this method")]
+            )
         )
 
     def add_or_replace_columns(self, *fields: FieldLike) -> Table:
         """Add columns. A new column replaces a column of the same name."""
-        fresh, new = unnamed("_c"), self._expressions(fields, "this method")
+        fresh, new = fresh_names("_c"), self.prepare_expressions(fields, "this method")
         by_name = {name_of(one, fresh): one for one in new}
-        kept = [by_name.pop(name, col(name)) for name in self._relation.names()]
-        return self._then(selected(self._relation, [*kept, *by_name.values()]))
+        kept = [by_name.pop(name, col(name)) for name in self.relation.names()]
+        return self.derive(select_fields(self.relation, [*kept, *by_name.values()]))
 
     def rename_columns(self, *fields: FieldLike) -> Table:
         """Rename columns: `rename_columns(col("a").alias("b"))`."""
-        names = self._relation.names()
-        for one in self._expressions(fields, "this method"):
+        names = self.relation.names()
+        for one in self.prepare_expressions(fields, "this method"):
             old = column_name(without_alias(one))
             if kind_of(one) != "alias" or old is None:
                 raise ValidationException(f"rename_columns takes col('old').alias('new'), not {one}")
             names[position(old, names)] = name_of(one, str)
-        return self._then(building.renamed(self._relation, names))
+        return self.derive(building.rename_columns(self.relation, names))
 
     def drop_columns(self, *fields: FieldLike) -> Table:
         """Remove columns."""
-        names = self._relation.names()
-        chosen = expanded(self._expressions(fields, "this method"), self._relation.columns)
+        names = self.relation.names()
+        chosen = expand_fields(self.prepare_expressions(fields, "this method"), self.relation.columns)
         gone = {names[position(column_name(one) or str(one), names)] for one in chosen}
-        return self._then(selected(self._relation, [col(name) for name in names if name not in gone]))
+        return self.derive(select_fields(self.relation, [col(name) for name in names if name not in gone]))
 
     def map(self, func: RowFunction) -> Table:
         """Make one row of each row, with a scalar function that returns a ROW."""
         call = self._row_call(func)
-        rex = bind(without_alias(call), self._relation.columns)
+        rex = bind(without_alias(call), self.relation.columns)
         names = call.node[2] if kind_of(call) == "alias" else None
-        return self._then(self._flattened(rex, names))
+        return self.derive(self._flatten(rex, names))
 
-    def _flattened(self, rex: Rex, names: Sequence[str] | None) -> Relation:
+    def _flatten(self, rex: Rex, names: Sequence[str] | None) -> Relation:
         if not isinstance(rex.type, RowType):
-            return building.project(self._relation, [rex], list(names or ["f0"]))
+            return building.project(self.relation, [rex], list(names or ["f0"]))
         parts = [functions.resolve("FIELD", [rex, _number(index)]) for index in range(len(rex.type))]
-        return building.project(self._relation, parts, list(names or rex.type.field_names()))
+        return building.project(self.relation, parts, list(names or rex.type.field_names()))
 
     def _row_call(self, func: Any) -> Any:
         """Return a call of a function. A function without arguments takes the whole row."""
         wrapper = None if isinstance(func, Expression) else wrapper_of(func)
-        return self._expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
+        return self._expression(func, "this method") if wrapper is None else of_row(wrapper, self.relation.names())
 
     def flat_map(self, func: RowFunction) -> Table:
         """Make any number of rows of each row, with a table function."""
         call = self._row_call(func)
-        wide = len(self._relation.columns)
-        joined = self._correlated(call, outer=False, predicate=None)._relation
+        wide = len(self.relation.columns)
+        joined = self._correlate(call, outer=False, predicate=None).relation
         exprs = [joined.ref(index) for index in range(wide, len(joined.columns))]
-        return self._then(building.project(joined, exprs, joined.names()[wide:]))
+        return self.derive(building.project(joined, exprs, joined.names()[wide:]))
+
+    # --- changelogs ---
+    def to_changelog(self, *arguments: Expression) -> Table:
+        """Return each change of the table as a row that is inserted, with the code of its kind in the first column.
+
+        The column is `op`, or that of `descriptor("code").as_argument("op")`. The codes are the names of the kinds, or
+        those of `map_("INSERT, UPDATE_AFTER", "upsert", "DELETE", "delete").as_argument("op_mapping")`. Changes of
+        other kinds are then left out.
+        """
+        return self._changelog("to_changelog", changelog_relations.to_changelog, arguments)
+
+    def from_changelog(self, *arguments: Expression) -> Table:
+        """Return the changelog that the rows describe: a column has the code of each change.
+
+        It takes the arguments of `to_changelog`, but the keys of the map are codes, and its values are kinds.
+        """
+        return self._changelog("from_changelog", changelog_relations.from_changelog, arguments)
+
+    def _changelog(self, method: str, make: Callable[..., Relation], arguments: Sequence[Expression]) -> Table:
+        if self.t_env.is_batch:
+            changelog_relations.refuse_batch()
+        return self.derive(make(self.relation, *changelog_arguments(method, arguments)))
 
     # --- groups ---
     def group_by(self, *fields: FieldLike) -> GroupedTable:
         """Group the rows by fields; `select`, `aggregate` or `flat_aggregate` follows."""
-        return GroupedTable(self, tuple(self._expressions(fields, "this method")))
+        return GroupedTable(self, tuple(self.prepare_expressions(fields, "this method")))
 
     def distinct(self) -> Table:
         """Keep one of all equal rows."""
-        return self._then(building.aggregate(self._relation, range(len(self._relation.columns)), ()))
+        return self.derive(building.aggregate(self.relation, range(len(self.relation.columns)), ()))
 
     def aggregate(self, func: RowFunction) -> Any:
         """Apply an aggregate function to all rows; `select` follows."""
@@ -200,30 +227,30 @@ class Table:
     # --- joins ---
     def join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
         """Join with another table. Without a condition, each row is joined with every row."""
-        return self._joined(right, "INNER", join_predicate)
+        return self._join(right, "INNER", join_predicate)
 
     def left_outer_join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
         """Join with another table. A row of this table without a partner has NULLs for the other's columns."""
-        return self._joined(right, "LEFT", join_predicate)
+        return self._join(right, "LEFT", join_predicate)
 
     def right_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
         """Join with another table. A row of the other table without a partner has NULLs for this table's columns."""
-        return self._joined(right, "RIGHT", join_predicate)
+        return self._join(right, "RIGHT", join_predicate)
 
     def full_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
         """Join with another table. A row of either table without a partner has NULLs for the other's columns."""
-        return self._joined(right, "FULL", join_predicate)
+        return self._join(right, "FULL", join_predicate)
 
-    def _joined(self, right: Table, kind: str, predicate: Any) -> Table:
+    def _join(self, right: Table, kind: str, predicate: Any) -> Table:
         _check_table(right, "a join")
-        both = set(self._relation.names()) & set(right._relation.names())
+        both = set(self.relation.names()) & set(right.relation.names())
         if both:
             raise ValidationException(f"both sides have a column {', '.join(sorted(both))}; rename one with alias")
-        columns = self._relation.columns + right._relation.columns
+        columns = self.relation.columns + right.relation.columns
         condition = None if predicate is None else self._condition(predicate, columns)
         if kind != "INNER" and predicate is not None and not any(map(_is_equality, conjuncts(condition))):
             raise ValidationException(f"a {kind} join of tables needs an equality of columns among its conditions")
-        return self._then(building.join(self._relation, right._relation, kind, condition))
+        return self.derive(building.join(self.relation, right.relation, kind, condition))
 
     def join_lateral(
         self,
@@ -231,7 +258,7 @@ class Table:
         join_predicate: FieldLike | None = None,
     ) -> Table:
         """Join each row with the rows that a table function returns for it."""
-        return self._correlated(self._row_call(table_function_call), False, join_predicate)
+        return self._correlate(self._row_call(table_function_call), False, join_predicate)
 
     def left_outer_join_lateral(
         self,
@@ -239,15 +266,15 @@ class Table:
         join_predicate: FieldLike | None = None,
     ) -> Table:
         """Join each row with the rows that a table function returns for it. A row without any has NULLs instead."""
-        return self._correlated(self._row_call(table_function_call), True, join_predicate)
+        return self._correlate(self._row_call(table_function_call), True, join_predicate)
 
-    def _correlated(self, call: Any, outer: bool, predicate: Any) -> Table:
-        rex = bind(without_alias(call), self._relation.columns)
+    def _correlate(self, call: Any, outer: bool, predicate: Any) -> Table:
+        rex = bind(without_alias(call), self.relation.columns)
         wrapper = user_function(without_alias(call))
         unnests = function_of(without_alias(call)) == "UNNEST"
         if (wrapper is None or wrapper.kind != "table") and not unnests:
             raise ValidationException(f"{call} is no table function")
-        kind = rex.type if isinstance(rex.type, RowType) else _unnested(rex)
+        kind = rex.type if isinstance(rex.type, RowType) else _unnest_columns(rex)
         names = list(call.node[2]) if kind_of(call) == "alias" else kind.field_names()
         if len(names) != len(kind):
             raise ValidationException(f"{call} makes {len(kind)} columns, and {len(names)} names are given")
@@ -255,9 +282,9 @@ class Table:
             Column(name, field.data_type.nullable() if outer else field.data_type)
             for name, field in zip(names, kind.fields, strict=True)
         )
-        columns = self._relation.columns + made
+        columns = self.relation.columns + made
         condition = None if predicate is None else self._condition(predicate, columns)
-        return self._then(Correlate(columns, self._relation, replace(rex, type=kind), outer, condition))
+        return self.derive(Correlate(columns, self.relation, replace(rex, type=kind), outer, condition))
 
     # --- sets ---
     def union(self, right: Table) -> Table:
@@ -286,25 +313,26 @@ class Table:
 
     def _set(self, right: Table, kind: str, all: bool) -> Table:
         _check_table(right, "a set operation")
-        if not self._t_env._batch and not (kind == "UNION" and all):
+        if not self.t_env.is_batch and not (kind == "UNION" and all):
             raise ValidationException(
                 f"the {kind} operation on two unbounded tables is not supported in the Table API; SQL has it"
             )
-        mine, other = self._relation, right._relation
+        mine, other = self.relation, right.relation
         if len(mine.columns) != len(other.columns):
             raise ValidationException(f"{kind} of {len(mine.columns)} and of {len(other.columns)} columns")
         columns = tuple(
-            replace(one, type=_united(kind, one, two)) for one, two in zip(mine.columns, other.columns, strict=True)
+            replace(one, type=_common_type(kind, one, two))
+            for one, two in zip(mine.columns, other.columns, strict=True)
         )
         parts = [_cast_to(part, columns) for part in (mine, other)]
-        return self._then(building.set_operation(parts, kind, all, columns))
+        return self.derive(building.set_operation(parts, kind, all, columns))
 
     # --- order ---
     def order_by(self, *fields: FieldLike) -> Table:
         """Sort the rows. On a stream, the first field must be its time, ascending. NULL is the greatest value here."""
-        relation, keys = self._relation, []
+        relation, keys = self.relation, []
         exprs, names = building.identity(relation), relation.names()
-        for one in self._expressions(fields, "this method"):
+        for one in self.prepare_expressions(fields, "this method"):
             word = function_of(one)
             inner = arguments(one)[0] if word in {"ASC", "DESC"} else one
             rex = bind(inner, relation.columns)
@@ -315,31 +343,31 @@ class Table:
             keys.append(SortKey(rex.index, word == "DESC", nulls_first=word == "DESC"))
         wide = len(relation.columns)
         if len(exprs) == wide:
-            return self._then(building.sort(relation, keys))
+            return self.derive(building.sort(relation, keys))
         sorted_rows = building.sort(building.project(relation, exprs, names), keys)
-        return self._then(building.project(sorted_rows, building.identity(sorted_rows)[:wide], names[:wide]))
+        return self.derive(building.project(sorted_rows, building.identity(sorted_rows)[:wide], names[:wide]))
 
     def offset(self, offset: int) -> Table:
         """Skip the first rows."""
-        return self._limited(offset, None)
+        return self._limit(offset, None)
 
     def fetch(self, fetch: int) -> Table:
         """Keep only the first rows."""
-        return self._limited(None, fetch)
+        return self._limit(None, fetch)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
         """Keep `fetch` rows after the first `offset` rows."""
-        return self._limited(offset, fetch)
+        return self._limit(offset, fetch)
 
-    def _limited(self, offset: int | None, fetch: int | None) -> Table:
+    def _limit(self, offset: int | None, fetch: int | None) -> Table:
         for number, what in ((offset, "an offset"), (fetch, "a number of rows")):
             if number is not None and (not isinstance(number, int) or number < 0):
                 raise ValidationException(f"{what} is a number of at least 0, not {number!r}")
-        relation = self._relation
+        relation = self.relation
         if not isinstance(relation, Sort) or relation.limit is not None:
             relation = building.sort(relation, ())
         changed = replace(relation, offset=relation.offset if offset is None else offset, limit=fetch)
-        return self._then(changed)
+        return self.derive(changed)
 
     # --- what it is ---
     def get_schema(self) -> TableSchema:
@@ -348,7 +376,7 @@ class Table:
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns with their types, and the declared watermark and key."""
-        return ResolvedSchema.of_table(self._relation.columns, self._declared)
+        return ResolvedSchema.of_table(self.relation.columns, self._declared)
 
     def print_schema(self) -> None:
         """Print the columns."""
@@ -356,16 +384,33 @@ class Table:
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return a text with the query, the plan, and the operators that would run."""
-        return self._t_env._explained([self._relation], extra_details)
+        return self.t_env.execution.explain([self.relation], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the query, the plan, and the operators that would run."""
         print(self.explain(*extra_details))
 
     # --- running ---
+    def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
+        """Run the query, and print its first rows, as Spark's DataFrame does.
+
+        A table that never ends, but only grows, is read until it has `n` rows.
+
+        Args:
+            n: The greatest number of rows.
+            truncate: The greatest width of a column; 20 for True, and no limit for False.
+            vertical: Print each value in a line of its own.
+        """
+        if n < 0:
+            raise ValidationException(f"show prints a number of rows of at least 0, not {n}")
+        widest = {True: 20, False: UNLIMITED}[truncate] if isinstance(truncate, bool) else truncate
+        if widest < 1:
+            raise ValidationException(f"a column has at least 1 character, not {widest}")
+        print(self.t_env.execution.first_rows(self, n).as_text(widest, vertical), end="")
+
     def execute(self) -> TableResult:
         """Run the query, and return a result with its rows."""
-        return self._t_env._executed(self._relation)
+        return self.t_env.execution.query(self.relation)
 
     def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Write the rows into a table."""
@@ -375,7 +420,7 @@ class Table:
         """Return a pipeline that writes the rows into a table when it is executed."""
         from penstock.table.api.statement_sets import TablePipeline
 
-        return TablePipeline(self._t_env._inserted(self._relation, table_path_or_descriptor, overwrite), self._t_env)
+        return TablePipeline(self.t_env.make_insert(self.relation, table_path_or_descriptor, overwrite), self.t_env)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Run the query, and return the final rows as a pandas DataFrame."""
@@ -383,16 +428,16 @@ class Table:
 
     def to_spark(self) -> Any:
         """Run the query, and return the final rows as a DataFrame of the active Spark session."""
-        return self._t_env._to_spark(self)
+        return self.t_env.execution.to_spark(self)
 
-    def _then(self, relation: Relation) -> Table:
-        return Table(relation, self._t_env)
+    def derive(self, relation: Relation) -> Table:
+        return Table(relation, self.t_env)
 
     def _expression(self, value: Any, method: str) -> Any:
         """Return an expression over the columns, with registered functions and SQL resolved."""
-        return self._t_env._resolved(as_expression(value, method), self._relation.columns)
+        return self.t_env.session.resolve(as_expression(value, method), self.relation.columns)
 
-    def _expressions(self, fields: Sequence[Any], method: str) -> list[Any]:
+    def prepare_expressions(self, fields: Sequence[Any], method: str) -> list[Any]:
         return [self._expression(one, method) for one in fields]
 
 
@@ -409,7 +454,7 @@ def _check_table(right: Any, what: str) -> None:
         raise TypeError(f"{what} takes a Table, not {right!r}")
 
 
-def _united(kind: str, one: Column, two: Column) -> DataType:
+def _common_type(kind: str, one: Column, two: Column) -> DataType:
     found = functions.common_type([one.type, two.type])
     if found is None:
         raise ValidationException(f"{kind} of columns whose types do not fit: {one} and {two}")
@@ -429,7 +474,7 @@ def _cast_to(relation: Relation, columns: Columns) -> Relation:
     return building.project(relation, exprs, relation.names())
 
 
-def _unnested(rex: Rex) -> RowType:
+def _unnest_columns(rex: Rex) -> RowType:
     """Return the columns that UNNEST makes."""
     if not isinstance(rex, Call) or not rex.args:
         raise TableException(f"{rex} has no rows")

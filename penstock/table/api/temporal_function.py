@@ -31,7 +31,7 @@ def temporal_table_function(table: Table, time_attribute: Any, primary_key: Any)
     Without a declared key, the version of a key is its last row by time.
     """
     time, key = _column(table, time_attribute, "time attribute"), _column(table, primary_key, "primary key")
-    relation = table._relation
+    relation = table.relation
     kind = relation.columns[time].time
     if kind is None or kind == PROCTIME:
         found = f"the column '{relation.columns[time].name}' is {'processing time' if kind else 'no time attribute'}"
@@ -45,14 +45,14 @@ def temporal_table_function(table: Table, time_attribute: Any, primary_key: Any)
     ranked = (
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names[key]} ORDER BY {names[time]} DESC) AS {rank} FROM {table}"
     )
-    versions = table._t_env.sql_query(f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {rank} = 1")
-    return TemporalTableFunction(versions._relation, key)
+    versions = table.t_env.sql_query(f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {rank} = 1")
+    return TemporalTableFunction(versions.relation, key)
 
 
 def _column(table: Table, given: Any, part: str) -> int:
     """Return the position of a column, which is given by its name or as an expression."""
     name = given.node[1] if isinstance(given, Expression) and given.node[0] == "column" else given
-    names = table._relation.names()
+    names = table.relation.names()
     if name not in names:
         raise ValidationException(
             f"the {part} of a temporal table function is one column of the table, and {given} is none: "

@@ -53,7 +53,7 @@ def type_of(value: Any) -> t.DataType:
             return t.DayTimeIntervalType()
         case Row() | tuple():
             names = getattr(value, "_fields", None)
-            return t.RowType(zip(names or _numbered(len(value)), map(type_of, value), strict=True))
+            return t.RowType(zip(names or _number_names(len(value)), map(type_of, value), strict=True))
         case dict():
             return t.MapType(_of_all(value).not_null(), _of_all(value.values()))
         case list() | set() | frozenset():
@@ -72,7 +72,7 @@ def _attributes(value: Any) -> dict[str, Any]:
     return {name: one for name, one in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
 
 
-def _numbered(count: int) -> list[str]:
+def _number_names(count: int) -> list[str]:
     return [f"_{index + 1}" for index in range(count)]
 
 
@@ -96,30 +96,30 @@ def _of_all(values: Iterable[Any]) -> t.DataType:
     """Return the type that all values have in common; that of NULL if there are no values."""
     found: t.DataType = t.NullType()
     for value in values:
-        found = _united(found, type_of(value))
+        found = _merge_types(found, type_of(value))
     return found
 
 
-def _known(kind: t.DataType) -> t.DataType:
+def _fill_unknown(kind: t.DataType) -> t.DataType:
     """Return a type with STRING in place of unknown parts."""
     match kind:
         case t.NullType():
             return t.DataTypes.STRING(kind._nullable)
         case t.ArrayType():
-            return t.ArrayType(_known(kind.element_type), kind._nullable)
+            return t.ArrayType(_fill_unknown(kind.element_type), kind._nullable)
         case t.MapType():
-            return t.MapType(_known(kind.key_type), _known(kind.value_type), kind._nullable)
+            return t.MapType(_fill_unknown(kind.key_type), _fill_unknown(kind.value_type), kind._nullable)
         case t.RowType():
-            return t.RowType(((field.name, _known(field.data_type)) for field in kind.fields), kind._nullable)
+            return t.RowType(((field.name, _fill_unknown(field.data_type)) for field in kind.fields), kind._nullable)
     return kind
 
 
 def common_type(values: Iterable[Any]) -> t.DataType:
     """Return the type that all values have in common."""
-    return _known(_of_all(values))
+    return _fill_unknown(_of_all(values))
 
 
-def _united(one: t.DataType, other: t.DataType) -> t.DataType:
+def _merge_types(one: t.DataType, other: t.DataType) -> t.DataType:
     if one == other or isinstance(other, t.NullType):
         return one
     if isinstance(one, t.NullType):
@@ -128,18 +128,18 @@ def _united(one: t.DataType, other: t.DataType) -> t.DataType:
         case t.NumericType(), t.NumericType():
             return t.DoubleType()
         case t.ArrayType(), t.ArrayType():
-            return t.ArrayType(_united(one.element_type, other.element_type))
+            return t.ArrayType(_merge_types(one.element_type, other.element_type))
         case t.MapType(), t.MapType():
-            return t.MapType(_united(one.key_type, other.key_type), _united(one.value_type, other.value_type))
+            return t.MapType(_merge_types(one.key_type, other.key_type), _merge_types(one.value_type, other.value_type))
         case t.RowType(), t.RowType():
-            return _united_rows(one, other)
+            return _merge_rows(one, other)
     raise NoTypeFound(f"values of {one.as_sql()} and of {other.as_sql()} are no column; give a schema")
 
 
-def _united_rows(one: t.RowType, other: t.RowType) -> t.RowType:
+def _merge_rows(one: t.RowType, other: t.RowType) -> t.RowType:
     """Return the fields of both rows, matched by name. Fields of the second alone come last."""
     own, others = (dict(zip(kind.names, kind.field_types(), strict=True)) for kind in (one, other))
-    fields = [(name, _united(kind, others.get(name, t.NullType()))) for name, kind in own.items()]
+    fields = [(name, _merge_types(kind, others.get(name, t.NullType()))) for name, kind in own.items()]
     return t.RowType([*fields, *((name, kind) for name, kind in others.items() if name not in own)])
 
 
@@ -210,4 +210,4 @@ def as_rows(elements: Iterable[Any], declared: t.RowType) -> tuple[tuple[Any, ..
 
 
 # Names of PyFlink's module `types`, which libraries on top of it import.
-_infer_type, _infer_schema_from_data, _merge_type = type_of, row_type, _united
+_infer_type, _infer_schema_from_data, _merge_type = type_of, row_type, _merge_types

@@ -46,7 +46,7 @@ class Builder:
 
     def build(self, relation: Relation) -> Physical:
         """Return the operators of a relation. Build them if they are not known yet."""
-        key = shared_key(relation)
+        key = sharing_key(relation)
         known = self._built.get(key)
         if known is not None:
             return known[1]
@@ -59,7 +59,7 @@ class Builder:
 
     def know(self, relation: Relation, physical: Physical) -> None:
         """Use `physical` for a relation, instead of building it."""
-        self._built[shared_key(relation)] = (relation, physical)
+        self._built[sharing_key(relation)] = (relation, physical)
 
     # --- options ---
     @property
@@ -89,7 +89,7 @@ class Builder:
     # --- operators ---
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
         """Add an operator after another, in the same subtasks, so that rows and watermarks keep their order."""
-        refs = input.stream._input_refs()
+        refs = input.stream.input_refs()
         stream = self._add(relation, name, operator, [refs])
         above = {(ref.node.parallelism, ref.node.non_parallel) for ref in refs}
         if len(above) == 1:
@@ -118,7 +118,7 @@ class Builder:
 
     def by_key(self, input: Physical, keys: Sequence[int]) -> Sequence[StreamRef]:
         """Return the edges of an input partitioned by key."""
-        return KeyedStream(input.stream, ColumnKeys(tuple(keys)))._input_refs()
+        return KeyedStream(input.stream, ColumnKeys(tuple(keys))).input_refs()
 
     def _add(
         self, relation: Relation, name: str, operator: Operator, inputs: Sequence[Sequence[StreamRef]]
@@ -139,7 +139,7 @@ class Builder:
         """
         digest = hashlib.sha256(f"{name} {fingerprint(relation)}".encode()).hexdigest()[:12]
         uid = f"{name.lower().replace(' ', '-')}-{digest}"
-        known = self.env._query_uids
+        known = self.env.query_uids
         known[uid] = count = known.get(uid, 0) + 1
         return uid if count == 1 else f"{uid}-{count}"
 
@@ -157,7 +157,7 @@ def _has_own_ttl(relation: Relation) -> bool:
     return any(ttl) if isinstance(ttl, tuple) else bool(ttl)
 
 
-def shared_key(relation: Relation) -> Any:
+def sharing_key(relation: Relation) -> Any:
     """Return a key that is equal for relations that can share one operator.
 
     A relation that cannot be shared has its id as key. Two INSERTs are never shared, even if they write the same rows.

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.sources.source_operator import SourceOperator
 from penstock.errors import TableException
+from penstock.graph.partitioning import Global
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.table import connectors
 from penstock.table.builders.builder import Build, Builder, label_of
 from penstock.table.builders.physical import Physical
-from penstock.table.logical.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark, walk_plan
+from penstock.table.logical.nodes import (
+    FromChangelog,
+    Relation,
+    Scan,
+    SetOperation,
+    StreamScan,
+    ToChangelog,
+    Values,
+    Watermark,
+    walk_plan,
+)
 from penstock.table.logical.rex import Literal
 from penstock.table.operators.io.calc import Calc as CalcOperator
+from penstock.table.operators.io.changelog_rows import ChangesAsRows, RowsAsChanges
 from penstock.table.operators.io.changes import Renamed, WithKinds
 from penstock.table.operators.io.moving_filter import MovingFilter
 from penstock.table.operators.io.normalise import ChangelogNormalize
@@ -81,6 +96,7 @@ def normalise(builder: Builder, relation: Relation, input: Physical) -> Physical
     schema = arrow_schema(input.columns, changelog)
     operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
     operator.every_version = any(getattr(part, "every_version", False) for part in walk_plan(relation))
+    operator.dated_deletions = any(getattr(part, "dated_deletions", False) for part in walk_plan(relation))
     stream = builder.then_by_key(input, input.upsert_key, relation, "Changelog Normalize", operator)
     label = f"ChangelogNormalize(key={list(input.upsert_key)})"
     return Physical(stream, input.columns, changelog, label, (input,), input.upsert_key)
@@ -117,8 +133,25 @@ def union_all(builder: Builder, relation: SetOperation) -> Physical:
     changelog = any(part.changelog for part in parts)
     named = [_rename(builder, part, relation) for part in parts]
     streams = [as_changelog(builder, part, relation) if changelog else part for part in named]
-    whole = streams[0].stream.union(*(part.stream for part in streams[1:]))
+    refs = [ref for part in streams for ref in part.stream.input_refs()]
+    whole = DataStream(builder.env, _keep_changes_in_order(refs) if changelog else refs)
     return Physical(whole, relation.columns, changelog, label_of(relation, "Union"), tuple(parts))
+
+
+def _keep_changes_in_order(refs: Sequence[StreamRef]) -> list[StreamRef]:
+    """Return the streams of a union. Rows of a stream with a lower parallelism than others all go to one subtask.
+
+    They would be spread over the subtasks otherwise, so that the changes of a key could overtake each other.
+    """
+    own = {(ref.node.parallelism, ref.node.non_parallel) for ref in refs if ref.partitioning is None}
+    if len(own) < 2:
+        return list(refs)
+    return [
+        replace(ref, partitioning=Global())
+        if ref.partitioning is None and (ref.node.non_parallel or ref.node.parallelism is not None)
+        else ref
+        for ref in refs
+    ]
 
 
 def _rename(builder: Builder, input: Physical, relation: Relation) -> Physical:
@@ -137,6 +170,26 @@ def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physi
     operator = WithKinds(arrow_schema(input.columns, True))
     stream = builder.then(input, relation, "With Kinds", operator)
     return Physical(stream, input.columns, True, input.label, input.inputs, input.upsert_key)
+
+
+def to_changelog(builder: Builder, relation: ToChangelog) -> Physical:
+    """Build TO_CHANGELOG."""
+    input = builder.build(relation.input)
+    operator = ChangesAsRows(dict(relation.codes), arrow_schema(relation.columns), input.changelog)
+    stream = builder.then(input, relation, "To Changelog", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "ToChangelog"), (input,))
+
+
+def from_changelog(builder: Builder, relation: FromChangelog) -> Physical:
+    """Build FROM_CHANGELOG."""
+    input = builder.build(relation.input)
+    if input.changelog:
+        raise TableException(
+            "FROM_CHANGELOG doesn't support consuming update and delete changes: its table has to have inserts alone"
+        )
+    operator = RowsAsChanges(relation.op, dict(relation.kinds), arrow_schema(relation.columns, True))
+    stream = builder.then(input, relation, "From Changelog", operator)
+    return Physical(stream, relation.columns, True, label_of(relation, "FromChangelog"), (input,))
 
 
 def watermark(builder: Builder, relation: Watermark) -> Physical:
@@ -169,4 +222,11 @@ def _check_source_watermark(relation: Relation) -> None:
         )
 
 
-BUILDERS: dict[type, Build] = {Values: values, StreamScan: stream_scan, Calc: calc, Watermark: watermark}
+BUILDERS: dict[type, Build] = {
+    Values: values,
+    StreamScan: stream_scan,
+    Calc: calc,
+    ToChangelog: to_changelog,
+    FromChangelog: from_changelog,
+    Watermark: watermark,
+}

@@ -32,7 +32,7 @@ def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
         raise TableException("a lookup join is an INNER or LEFT JOIN with an equality of columns of both sides")
     input = builder.build(relation.left)
     name, entry = ".".join(scan.path), scan.table
-    declared = connectors.declared(
+    declared = connectors.declare_table(
         name, entry.options, scan.columns, scan.metadata, entry.schema.primary_key, entry.partition_keys, builder.batch
     )
     lookup = connectors.connector(name, entry.options).lookup(declared, tuple(asked))

@@ -25,7 +25,7 @@ def local(
     """Build the first phase: `first`, or an operator that groups by the keys of the relation."""
     plain = LocalAggregate(relation.keys, folds, input.changelog, local_schema(relation, input, folds))
     stream = builder.then(input, relation, "Local Group Aggregate", first or plain)
-    for ref in stream._refs:  # a DataFrame has no refs
+    for ref in stream.refs:  # a DataFrame has no refs
         ref.node.is_numbered = False  # a plan with a parallelism of 1 lacks this operator
     label = label_of(relation, "LocalGroupAggregate")
     return Physical(stream, input.columns, False, label, (input,))

@@ -37,7 +37,7 @@ class Planner:
         self._async_calls = AsyncCalls(async_options(config))
         self._optimised: dict[int, tuple[Relation, Relation]] = {}
 
-    def optimised(self, relation: Relation) -> Relation:
+    def optimise(self, relation: Relation) -> Relation:
         """Return the optimised plan of a query."""
         known = self._optimised.get(id(relation))
         if known is None:
@@ -48,7 +48,7 @@ class Planner:
 
     def stream(self, relation: Relation) -> Physical:
         """Return a query as a stream of batches."""
-        return self._builder.build(self.optimised(relation))
+        return self._builder.build(self.optimise(relation))
 
     def rows(self, relation: Relation, stamped: bool = False) -> DataStream:
         """Return a query as a stream of Rows with kinds of change. If `stamped`, timestamps are its event time."""
@@ -56,9 +56,9 @@ class Planner:
         operator = ToRows(relation.columns, physical.changelog, stamped)
         declared = _row_type(relation)
         stream = self._builder.then(physical, relation, "Rows", operator)
-        return DataStream(self._env, stream._refs, declared)
+        return DataStream(self._env, stream.refs, declared)
 
-    def known(self, relation: Relation, physical: Physical) -> None:
+    def use_stream(self, relation: Relation, physical: Physical) -> None:
         """Use a stream for a relation of an optimised plan, instead of building it."""
         self._builder.know(relation, physical)
 

@@ -128,6 +128,6 @@ def _shuffle(builder: Builder, relation: Insert, input: Physical, table: Declare
     """Partition rows by the key of the sink if the options say so."""
     if builder.config.get(KEYED_SHUFFLE, "AUTO").strip().upper() != "FORCE":
         return input
-    operator = SinkShuffle(arrow_schema(relation.columns, input.changelog))
+    operator = SinkShuffle(table.key, arrow_schema(relation.columns, input.changelog), input.changelog)
     stream = builder.then_by_key(input, table.key, relation, "Sink Shuffle", operator)
     return replace(input, stream=stream)

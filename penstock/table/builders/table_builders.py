@@ -24,7 +24,7 @@ from penstock.table.types.data_types import LocalZonedTimestampType, TimestampTy
 def scan(builder: Builder, relation: Scan) -> Physical:
     """Build the source of a table with a connector."""
     name, entry = ".".join(relation.path), relation.table
-    declared = connectors.declared(
+    declared = connectors.declare_table(
         name,
         entry.options,
         relation.columns,
@@ -63,7 +63,7 @@ def insert(builder: Builder, relation: Insert) -> Physical:
     """Build the sink of a query. A sink that only appends refuses changelogs."""
     input = builder.build(relation.input)
     name, entry = ".".join(relation.path), relation.table
-    declared = connectors.declared(
+    declared = connectors.declare_table(
         name,
         entry.options,
         relation.columns,
@@ -88,9 +88,9 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         if input.changelog and upserts:
             operator.key = declared.key
         stream = builder.then(input, relation, "Rows", operator)
-    known = len(builder.env._sinks)
+    known = len(builder.env.sinks)
     connector.sink(stream, declared, input.changelog)
-    _keep_in_order(builder.env._sinks[known:], stream._node)
+    _keep_in_order(builder.env.sinks[known:], stream._node)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
 
 from penstock.common.configuration import Configuration
 from penstock.errors import ValidationException
@@ -101,7 +100,7 @@ class Catalogs:
         return CatalogException(f"there is no catalog {name}; there are: {', '.join(self._catalogs)}")
 
     # --- paths ---
-    def qualified(self, path: tuple[str, ...]) -> Path:
+    def qualify(self, path: tuple[str, ...]) -> Path:
         """Return a path with catalog and database."""
         match path:
             case (name,):
@@ -115,7 +114,7 @@ class Catalogs:
     # --- tables ---
     def find(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable] | None:
         """Return a table or view, the temporary one first; None if there is none."""
-        whole = self.qualified(path)
+        whole = self.qualify(path)
         temporary = self.temporary.get(whole)
         if temporary is not None:
             return whole, temporary
@@ -141,7 +140,7 @@ class Catalogs:
         self, path: tuple[str, ...], table: CatalogBaseTable, temporary: bool = False, ignore_if_exists: bool = False
     ) -> None:
         """Add a table or view to its catalog, or as a temporary one to this environment."""
-        whole = self.qualified(path)
+        whole = self.qualify(path)
         if not temporary:
             self.catalog(whole[0]).create_table(ObjectPath(whole[1], whole[2]), table, ignore_if_exists)
         elif whole not in self.temporary:
@@ -153,7 +152,7 @@ class Catalogs:
         self, path: tuple[str, ...], view: bool, temporary: bool = False, ignore_if_not_exists: bool = False
     ) -> bool:
         """Drop a table or a view. Return True if there was one."""
-        whole, what = self.qualified(path), "view" if view else "table"
+        whole, what = self.qualify(path), "view" if view else "table"
         hidden = self.temporary.get(whole)
         if temporary:
             if hidden is not None and hidden.is_view is view:
@@ -196,29 +195,27 @@ class Catalogs:
         return sorted(path[2] for path, table in self.temporary.items() if path[:2] == here and table.is_view is views)
 
     # --- functions ---
-    def function(self, path: tuple[str, ...]) -> Any:
-        """Return a function of the user; None if there is none. Names ignore case."""
+    def function(self, path: tuple[str, ...]) -> CatalogFunction | None:
+        """Return the entry of a user's function; None if there is none. Names ignore case."""
         own = self.system_function(path[0]) if len(path) == 1 else None
-        found = self.catalog_function(path) if own is None else None
-        return own if found is None else found.function
+        return own or self.catalog_function(path)
 
     def catalog_function(self, path: tuple[str, ...]) -> CatalogFunction | None:
         """Return the entry of a function that belongs to a database; None if there is none."""
-        catalog, database, name = self.qualified(path)
+        catalog, database, name = self.qualify(path)
         temporary = self._temporary_functions.get((catalog, database, name.lower()))
         if temporary is not None:
             return temporary
         found, inside = self._catalogs.get(catalog), ObjectPath(database, name)
         return found.get_function(inside) if found is not None and found.function_exists(inside) else None
 
-    def system_function(self, name: str) -> Any:
-        """Return a function of the user that belongs to no database; None if there is none."""
-        found = self._system_functions.get(name.lower())
-        return None if found is None else found.function
+    def system_function(self, name: str) -> CatalogFunction | None:
+        """Return the entry of a function that belongs to no database; None if there is none."""
+        return self._system_functions.get(name.lower())
 
     def is_temporary_function(self, path: tuple[str, ...]) -> bool:
         """Return True if a function of the user belongs to this environment alone."""
-        catalog, database, name = self.qualified(path)
+        catalog, database, name = self.qualify(path)
         whole = (catalog, database, name.lower())
         return whole in self._temporary_functions or (len(path) == 1 and path[0].lower() in self._system_functions)
 
@@ -226,7 +223,7 @@ class Catalogs:
         self, path: tuple[str, ...], function: CatalogFunction, kind: str = "", ignore_if_exists: bool = False
     ) -> None:
         """Create a function. `kind` is "temporary", "system" or empty."""
-        catalog, database, name = self.qualified(path)
+        catalog, database, name = self.qualify(path)
         if kind == "system":
             if name.lower() in self._system_functions and not ignore_if_exists:
                 raise ValidationException(f"there is a temporary system function {name} already")
@@ -241,7 +238,7 @@ class Catalogs:
 
     def drop_function(self, path: tuple[str, ...], kind: str = "", ignore_if_not_exists: bool = False) -> bool:
         """Drop a function. Return True if there was one."""
-        catalog, database, name = self.qualified(path)
+        catalog, database, name = self.qualify(path)
         if kind == "system":
             gone = self._system_functions.pop(name.lower(), None) is not None
         elif kind == "temporary":

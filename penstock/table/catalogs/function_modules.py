@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.base.arguments import check_arguments
 from penstock.errors import ValidationException
@@ -14,7 +15,15 @@ CORE = "core"
 
 
 class Module:
-    """A set of functions. Only `Module.core()` has functions; the modules of Java do not exist here."""
+    """A set of functions. A subclass offers its own, which are called by name like functions of SQL."""
+
+    def list_functions(self) -> list[str]:
+        """Return the names of the functions; of the core module none, as all SQL has them."""
+        return []
+
+    def get_function(self, name: str) -> Any:
+        """Return what `udf`, `udtf`, `udaf` or `udtaf` made; None if there is no function of this name."""
+        return None
 
     @staticmethod
     def core() -> Module:
@@ -61,6 +70,26 @@ class Modules:
     def has_core(self) -> bool:
         """Return True if the functions of SQL can be called."""
         return any(self._loaded[name] is _CORE for name in self._used)
+
+    def function(self, name: str, core: Callable[[], Container[str]]) -> Any:
+        """Return a function of the first module in use that has it; None if that is the core module, or none is.
+
+        `core` returns the names of the functions of the core module.
+        """
+        if self._used == [CORE]:
+            return None
+        for used in self._used:
+            module = self._loaded[used]
+            if module is _CORE and name.lower() in core():
+                return None
+            found = module.get_function(name)
+            if found is not None:
+                return found
+        return None
+
+    def functions(self) -> set[str]:
+        """Return the names of functions of all modules in use, but for the core module."""
+        return {name for used in self._used for name in self._loaded[used].list_functions()}
 
     def load(self, name: str, module: Module) -> None:
         """Load a module and use it as the last one."""

@@ -10,6 +10,7 @@ from penstock.base.arguments import check_arguments
 from penstock.common.configuration import Configuration
 from penstock.errors import ValidationException
 from penstock.table.catalogs.catalog_parts import CatalogModel, CatalogPartition, CatalogPartitionSpec, Described
+from penstock.table.catalogs.plugins import CATALOGS, make, offers
 from penstock.table.catalogs.resolved_columns import (
     Column,
     ComputedColumn,
@@ -217,6 +218,8 @@ class CatalogFunction:
     class_name: str
     language: str = "PYTHON"
     function: Any = field(default=None, compare=False)
+    resources: tuple[str, ...] = ()
+    """What USING names, such as `ResourceUri{resourceType=JAR, uri='f.jar'}`. Nothing is loaded from it."""
 
     @staticmethod
     def create_instance(class_name: str, function_language: str = "PYTHON") -> CatalogFunction:
@@ -555,14 +558,21 @@ class GenericInMemoryCatalog(Catalog):
     """The catalog of CREATE CATALOG with 'type' = 'generic_in_memory'."""
 
 
+IN_MEMORY = "generic_in_memory"
+
+
 def catalog_of(options: dict[str, str]) -> Catalog:
     """Make a catalog from the options of CREATE CATALOG."""
     kind = options.get("type", "")
+    if kind in offers(CATALOGS):
+        others = {name: value for name, value in options.items() if name != "type"}
+        return make(CATALOGS, kind, others, Catalog)
+    if kind != IN_MEMORY:
+        allowed = " or ".join(f"'{name}'" for name in (IN_MEMORY, *sorted(offers(CATALOGS))))
+        raise ValidationException(f"a catalog has the type {allowed}, not '{kind}'")
     unknown = options.keys() - {"type", "default-database"}
     if unknown:
         raise ValidationException(
             f"a catalog has the options 'type' and 'default-database', and not {', '.join(map(repr, sorted(unknown)))}"
         )
-    if kind != "generic_in_memory":
-        raise ValidationException(f"a catalog has the type 'generic_in_memory', not '{kind}'")
     return Catalog(options.get("default-database", "default"))

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.errors import ValidationException
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
 from penstock.table.catalogs.table_declaration import Schema, SchemaColumn, SchemaWatermark
-from penstock.table.logical.building import project, renamed
+from penstock.table.logical.building import project, rename_columns
 from penstock.table.logical.nodes import ROWTIME, Column, Columns, Relation, Scan, Watermark
 from penstock.table.logical.rex import Call, Rex
 from penstock.table.types.data_types import DataType, LocalZonedTimestampType, TimestampType
@@ -91,7 +91,9 @@ class Resolver:
         """Return the relation of a table or a view in a query."""
         if entry.relation is not None:
             names = [column.name for column in entry.schema.columns]
-            return renamed(entry.relation, names) if names and names != entry.relation.names() else entry.relation
+            return (
+                rename_columns(entry.relation, names) if names and names != entry.relation.names() else entry.relation
+            )
         columns, metadata = self.read_columns(entry.schema)
         names = [column.name for column in columns]
         key = tuple(names.index(name) for name in entry.schema.primary_key if name in names)

@@ -65,7 +65,7 @@ def source_changes(options: Mapping[str, str]) -> tuple[bool, bool]:
     return connector("", options).changes(options)
 
 
-def declared(
+def declare_table(
     name: str,
     options: Mapping[str, str],
     columns: Columns,

@@ -13,9 +13,9 @@ from penstock.connectors.files.file_source import FileEnumerator, FileSource, Fi
 from penstock.connectors.source_api import ReaderContext, SourceReader, SplitEnumerator, SplitReader, SplitsInTurn
 from penstock.table import functions
 from penstock.table.connectors.file_partitions import Partitions
-from penstock.table.functions.library.java_regex import compiled_regex
+from penstock.table.functions.library.java_regex import compile_regex
 from penstock.table.logical.rex import Rex
-from penstock.table.operators.base.query_batches import made
+from penstock.table.operators.base.query_batches import make_batch
 from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import array_of, arrow_schema
 
@@ -45,7 +45,7 @@ class Chosen:
 
     def of(self, urls: list[str]) -> list[str]:
         if self.pattern is not None:
-            matches = compiled_regex(self.pattern).fullmatch
+            matches = compile_regex(self.pattern).fullmatch
             urls = [url for url in urls if matches(Files(url).root)]
         return urls if self.condition is None else self._in_partitions(urls)
 
@@ -59,8 +59,8 @@ class Chosen:
             return []
         keys = self.partitions.keys
         arrays = [array_of(values, key.type) for values, key in zip(columns, keys, strict=True)]
-        batch = made(arrays, arrow_schema(keys), len(examples))
-        true = functions.compiled(self.condition)(batch, functions.Moment()).to_pylist()
+        batch = make_batch(arrays, arrow_schema(keys), len(examples))
+        true = functions.compile_rex(self.condition)(batch, functions.Moment()).to_pylist()
         wanted = {text for text, one in zip(examples, true, strict=True) if one}
         return [url for url in urls if texts[url] in wanted]
 
@@ -77,11 +77,11 @@ class TableFiles(FileSource):
     """Names of columns, with the metadata of the file that they hold."""
 
     def create_enumerator(self) -> SplitEnumerator:
-        made = super().create_enumerator()
-        assert isinstance(made, FileEnumerator)
-        made.choose = self.chosen.of
-        made.takes_empty_folders = True
-        return made
+        enumerator = super().create_enumerator()
+        assert isinstance(enumerator, FileEnumerator)
+        enumerator.choose = self.chosen.of
+        enumerator.takes_empty_folders = True
+        return enumerator
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         if self.partitions is None and not self.metadata:

@@ -21,7 +21,7 @@ from penstock.table.connectors.file_partitions import DEFAULT_NAME, PartitionFol
 from penstock.table.connectors.file_scan import METADATA, Chosen, TableFiles
 from penstock.table.connectors.file_table_sink import StoredRows, TableFileSink
 from penstock.table.connectors.table_formats import CHANGELOGS, FileFormats, file_formats
-from penstock.table.functions.library.java_regex import compiled_regex
+from penstock.table.functions.library.java_regex import compile_regex
 from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import InputRef, Rex, rewritten
 
@@ -158,7 +158,7 @@ def _pattern(options: Options) -> str | None:
     pattern = options.text("source.path.regex-pattern")
     if pattern:
         try:
-            compiled_regex(pattern)
+            compile_regex(pattern)
         except re.error as error:
             raise ValidationException(
                 f"table {options.table}: 'source.path.regex-pattern' is no regular expression: {error}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,9 +10,9 @@ from penstock.base.arguments import check_arguments
 from penstock.common.configuration import Configuration
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.errors import ValidationException
 from penstock.table.api.config import TableConfig
-from penstock.table.api.functions_of_user import as_function
+from penstock.table.api.functions_of_user import as_function, function_entry
 from penstock.table.api.results import TableResult
 from penstock.table.api.selecting import FieldLike
 from penstock.table.api.statement_sets import StatementSet
@@ -33,12 +33,13 @@ from penstock.table.catalogs.memory_catalog import (
 from penstock.table.catalogs.resolving import Resolver
 from penstock.table.catalogs.table_declaration import Schema
 from penstock.table.catalogs.table_descriptors import TableDescriptor
+from penstock.table.display.environment_displays import ShowsCatalog
 from penstock.table.environment_settings import CATALOG, DATABASE, EnvironmentSettings
 from penstock.table.environments.execution import Execution
 from penstock.table.environments.table_session import EnvironmentSession
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expression.function_declarations import UserDefinedFunction, UserDefinedFunctionWrapper
-from penstock.table.logical.nodes import Column, Columns, Insert, Relation, Values
+from penstock.table.logical.nodes import Column, Insert, Relation, Values
 from penstock.table.statements.statement_runner import Statements
 from penstock.table.types.data_types import RowType
 
@@ -52,20 +53,20 @@ RegisteredFunction: TypeAlias = UserDefinedFunctionWrapper | UserDefinedFunction
 
 
 @check_arguments
-class TableEnvironment:
+class TableEnvironment(ShowsCatalog):
     """Catalogs, and the execution of statements and queries over them."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings | None = None) -> None:
         settings = settings or EnvironmentSettings.new_instance().build()
         self._env = env
-        self._config = TableConfig(Configuration().add_all(settings.get_configuration()), env._settings)
+        self._config = TableConfig(Configuration().add_all(settings.get_configuration()), env.settings)
         self._config.is_batch()  # refuses a mode that tables do not have
         first, database = self._config.get(CATALOG, "default_catalog"), self._config.get(DATABASE, "default_database")
-        self._catalogs = Catalogs(first, database)
+        self.catalogs = Catalogs(first, database)
         self._modules = Modules()
-        self._session = EnvironmentSession(self._catalogs, self._config, self._modules)
-        self._execution = Execution(env, self._config)
-        self._statements = Statements(self, self._catalogs, self._session, self._execution)
+        self.session = EnvironmentSession(self.catalogs, self._config, self._modules)
+        self.execution = Execution(env, self._config)
+        self.statements = Statements(self, self.catalogs, self.session, self.execution)
         self._unnamed = count()
 
     @staticmethod
@@ -77,25 +78,26 @@ class TableEnvironment:
         return TableEnvironment(env, environment_settings)
 
     @property
-    def _batch(self) -> bool:
+    def is_batch(self) -> bool:
+        """True in BATCH mode."""
         return self._config.is_batch()
 
     @property
     def _resolver(self) -> Resolver:
-        return self._session.resolver
+        return self.session.resolver
 
     # --- SQL ---
     def execute_sql(self, stmt: str) -> TableResult:
         """Run one statement: a query, an INSERT, or a definition."""
-        return self._statements.execute(stmt)
+        return self.statements.execute(stmt)
 
     def sql_query(self, query: str) -> Table:
         """Return a query as a Table."""
-        return Table(self._statements.query(query), self)
+        return Table(self.statements.query(query), self)
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return the plan of a query or an INSERT."""
-        return self._explained([self._statements.plan(stmt)], extra_details)
+        return self.execution.explain([self.statements.plan(stmt)], extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """Return a set of inserts that run as one job."""
@@ -128,16 +130,16 @@ class TableEnvironment:
     # --- tables by name ---
     def from_path(self, path: str) -> Table:
         """Return a table or view of a catalog."""
-        parts = self._session.parse_path(path)
-        relation, found = self._session.relation(parts), self._catalogs.find(parts)
+        parts = self.session.parse_path(path)
+        relation, found = self.session.relation(parts), self.catalogs.find(parts)
         if relation is None or found is None:
-            raise ValidationException(f"there is no table or view {path}{self._catalogs.suggestion(parts[-1])}")
+            raise ValidationException(f"there is no table or view {path}{self.catalogs.suggestion(parts[-1])}")
         return Table(relation, self, found[1].schema)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return a table without a name."""
         path = self._register_anonymous(descriptor)
-        relation = self._session.relation(path)
+        relation = self.session.relation(path)
         assert relation is not None
         return Table(relation, self, descriptor.get_schema())
 
@@ -171,12 +173,12 @@ class TableEnvironment:
             table = self.sql_query(table)
         if not isinstance(table, Table):
             raise TypeError(f"a view is made of a Table, not of {table!r}")
-        return table_entry(table._relation, table._declared)
+        return table_entry(table.relation, table._declared)
 
     def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
-        parts = self._session.parse_path(path)
-        before = self._catalogs.find(parts)
-        self._catalogs.create(parts, entry, temporary, ignore_if_exists)
+        parts = self.session.parse_path(path)
+        before = self.catalogs.find(parts)
+        self.catalogs.create(parts, entry, temporary, ignore_if_exists)
         return before is None
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
@@ -196,61 +198,61 @@ class TableEnvironment:
         return self._drop(view_path, view=True, temporary=True, ignore=True)
 
     def _drop(self, path: str, view: bool, temporary: bool, ignore: bool) -> bool:
-        return self._catalogs.drop_table(self._session.parse_path(path), view, temporary, ignore)
+        return self.catalogs.drop_table(self.session.parse_path(path), view, temporary, ignore)
 
     def list_tables(self) -> list[str]:
         """Return the names of tables and views of the current database."""
-        return self._catalogs.table_names()
+        return self.catalogs.table_names()
 
     def list_views(self) -> list[str]:
         """Return the names of views of the current database."""
-        return self._catalogs.table_names(views=True)
+        return self.catalogs.table_names(views=True)
 
     def list_temporary_tables(self) -> list[str]:
         """Return the names of temporary tables and views."""
-        return sorted([*self._catalogs.temporary_names(views=False), *self._catalogs.temporary_names(views=True)])
+        return sorted([*self.catalogs.temporary_names(views=False), *self.catalogs.temporary_names(views=True)])
 
     def list_temporary_views(self) -> list[str]:
         """Return the names of temporary views."""
-        return self._catalogs.temporary_names(views=True)
+        return self.catalogs.temporary_names(views=True)
 
     # --- catalogs and databases ---
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
         """Add a catalog under a name."""
-        self._catalogs.register(catalog_name, catalog)
+        self.catalogs.register(catalog_name, catalog)
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
         """Create a catalog. The only type is 'generic_in_memory'."""
         options = catalog_descriptor.configuration.to_dict()
-        self._catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
+        self.catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         """Return a catalog by its name; None if there is no such catalog."""
-        return self._catalogs.get(catalog_name)
+        return self.catalogs.get(catalog_name)
 
     def use_catalog(self, catalog_name: str) -> None:
         """Make a catalog the current one."""
-        self._catalogs.use(catalog_name)
+        self.catalogs.use(catalog_name)
 
     def use_database(self, database_name: str) -> None:
         """Make a database of the current catalog the current one."""
-        self._catalogs.use_database((database_name,))
+        self.catalogs.use_database((database_name,))
 
     def get_current_catalog(self) -> str:
         """Return the name of the current catalog."""
-        return self._catalogs.current
+        return self.catalogs.current
 
     def get_current_database(self) -> str:
         """Return the name of the current database."""
-        return self._catalogs.database
+        return self.catalogs.database
 
     def list_catalogs(self) -> list[str]:
         """Return the names of catalogs."""
-        return self._catalogs.names()
+        return self.catalogs.names()
 
     def list_databases(self) -> list[str]:
         """Return the names of databases of the current catalog."""
-        return self._catalogs.catalog().list_databases()
+        return self.catalogs.catalog().list_databases()
 
     def load_module(self, module_name: str, module: Module) -> None:
         """Load a module and use it, as the last one."""
@@ -296,46 +298,47 @@ class TableEnvironment:
     register_function = create_temporary_system_function
 
     def _add_function(self, path: str, function: Any, kind: str) -> None:
-        parts = self._session.parse_path(path)
+        parts = self.session.parse_path(path)
         if isinstance(function, TemporalTableFunction):
-            self._catalogs.create_function(parts, CatalogFunction(parts[-1], "PYTHON", function), kind)
+            self.catalogs.create_function(parts, CatalogFunction(parts[-1], "PYTHON", function), kind)
             return
         wrapped = as_function(function, parts[-1])
-        self._catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
+        self.catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Drop a temporary system function. Return True if there was one."""
-        return self._catalogs.drop_function(self._session.parse_path(name), "system", ignore_if_not_exists=True)
+        return self.catalogs.drop_function(self.session.parse_path(name), "system", ignore_if_not_exists=True)
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drop a temporary function. Return True if there was one."""
-        return self._catalogs.drop_function(self._session.parse_path(path), "temporary", ignore_if_not_exists=True)
+        return self.catalogs.drop_function(self.session.parse_path(path), "temporary", ignore_if_not_exists=True)
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of a catalog. Return True if there was one."""
-        return self._catalogs.drop_function(self._session.parse_path(path), ignore_if_not_exists=True)
+        return self.catalogs.drop_function(self.session.parse_path(path), ignore_if_not_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:
         """Return the names of functions that programs created."""
-        return self._catalogs.function_names()
+        return self.catalogs.function_names()
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        from penstock.table import functions
-
-        return sorted({*functions.names(), *self._catalogs.function_names()})
+        return sorted({*self.session.function_names(), *self.catalogs.function_names()})
 
     def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool = False) -> None:
-        """Refuse a class of Java."""
-        raise UnsupportedOperation(f"{function_class_name} is a Java class; write the function in Python with udf")
+        """Add the name of a Java class to the catalog, with a warning. Queries that call it are refused."""
+        parts = self.session.parse_path(path)
+        entry = function_entry(path, function_class_name, "JAVA")
+        self.catalogs.create_function(parts, entry, ignore_if_exists=ignore_if_exists)
 
     def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
-        """Refuse a class of Java."""
-        self.create_java_function(path, function_class_name)
+        """Add the name of a Java class, with a warning. Queries that call it are refused."""
+        entry = function_entry(path, function_class_name, "JAVA")
+        self.catalogs.create_function(self.session.parse_path(path), entry, "temporary")
 
     def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
-        """Refuse a class of Java."""
-        self.create_java_function(name, function_class_name)
+        """Add the name of a Java class, with a warning. Queries that call it are refused."""
+        self.catalogs.create_function((name,), function_entry(name, function_class_name, "JAVA"), "system")
 
     # --- settings ---
     def get_config(self) -> TableConfig:
@@ -355,43 +358,27 @@ class TableEnvironment:
         self._env.add_python_archive(archive_path, target_dir)
 
     # --- running: for Table, StatementSet and statements ---
-    def _executed(self, relation: Relation) -> TableResult:
-        return self._execution.query(relation)
+    def _table(self, relation: Relation) -> Table:
+        return Table(relation, self)
 
-    def _explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
-        return self._execution.explain(relations, details)
-
-    def _run_inserts(self, inserts: Sequence[Insert]) -> TableResult:
-        return self._execution.inserts(inserts)
-
-    def _attach(self, inserts: Sequence[Insert]) -> None:
-        self._execution.attach(inserts)
-
-    def _resolved(self, expression: Any, columns: Columns) -> Any:
-        return self._session.resolve(expression, columns)
-
-    def _insert_of(self, stmt: str) -> Insert:
-        return self._statements.insert(stmt)
-
-    def _inserted(self, relation: Relation, target: str | TableDescriptor, overwrite: bool) -> Insert:
+    def make_insert(self, relation: Relation, target: str | TableDescriptor, overwrite: bool) -> Insert:
+        """Return the plan that writes the rows of a query into a table."""
         path = (
             self._register_anonymous(target)
             if isinstance(target, TableDescriptor)
-            else (self._session.parse_path(target))
+            else (self.session.parse_path(target))
         )
-        return self._session.insert(relation, path, overwrite=overwrite)
+        return self.session.insert(relation, path, overwrite=overwrite)
 
-    def _to_spark(self, table: Table) -> Any:
-        return self._execution.to_spark(table)
-
-    def _unnamed_view(self, table: Table) -> str:
+    def create_unnamed_view(self, table: Table) -> str:
+        """Create a view of a table under a new name, and return the name."""
         name = f"UnnamedTable${next(self._unnamed)}"
         self._create(name, self._view_entry(table), True, False)
         return name
 
     def _register_anonymous(self, descriptor: TableDescriptor) -> tuple[str, ...]:
-        path = (f"*anonymous_{descriptor.options.get('connector', 'table')}${len(self._catalogs.temporary) + 1}*",)
-        self._catalogs.create(path, _entry(descriptor), temporary=True)
+        path = (f"*anonymous_{descriptor.options.get('connector', 'table')}${len(self.catalogs.temporary) + 1}*",)
+        self.catalogs.create(path, _entry(descriptor), temporary=True)
         return path
 
 

@@ -13,7 +13,7 @@ from penstock.common.types import Row, RowKind
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import UnsupportedOperation, ValidationException
-from penstock.table.api.selecting import FieldLike, as_expression, column_name, selected
+from penstock.table.api.selecting import FieldLike, as_expression, column_name, select_fields
 from penstock.table.api.table_api import Table
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
 from penstock.table.catalogs.table_declaration import Schema, SchemaColumn
@@ -62,10 +62,10 @@ class StreamTableEnvironment(TableEnvironment):
         """
         if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
             return self._scan(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
-        relation = self._scan(data_stream, None, ChangelogMode.insert_only())._relation
+        relation = self._scan(data_stream, None, ChangelogMode.insert_only()).relation
         if fields_or_schema:
             fields = [as_expression(one, "from_data_stream") for one in fields_or_schema]
-            relation = _name_by_position(relation, fields) or selected(relation, fields)
+            relation = _name_by_position(relation, fields) or select_fields(relation, fields)
         return Table(relation, self)
 
     def from_changelog_stream(
@@ -107,7 +107,7 @@ class StreamTableEnvironment(TableEnvironment):
     # --- to streams ---
     def to_data_stream(self, table: Table) -> DataStream:
         """Return the rows of a table that only grows."""
-        return self._set_type(self._execution.stream(table._relation, inserts_only=True), table)
+        return self._set_type(self.execution.stream(table.relation, inserts_only=True), table)
 
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
@@ -120,16 +120,16 @@ class StreamTableEnvironment(TableEnvironment):
         if changelog_mode is not None and changelog_mode != ChangelogMode.all():
             raise UnsupportedOperation("to_changelog_stream: the stream has all kinds of changes; leave the mode out")
         if target_schema is None:
-            return self._execution.stream(table._relation)
+            return self.execution.stream(table.relation)
         relation = self._fit(table, target_schema)
-        stream = self._execution.stream(relation, stamped=True)
+        stream = self.execution.stream(relation, stamped=True)
         moments = [c.name for c in target_schema.columns if c.metadata_key is not None and c.expression is None]
         return stream.map(_Without(tuple(map(relation.names().index, moments)))) if moments else stream
 
     def _fit(self, table: Table, schema: Schema) -> Relation:
         """Return a table with the columns of a schema, by position."""
         written = [column for column in schema.columns if column.expression is None]
-        relation = table._relation
+        relation = table.relation
         if len(written) != len(relation.columns):
             raise ValidationException(
                 f"to_changelog_stream: the schema has the columns {[column.name for column in written]}, and "
@@ -139,7 +139,7 @@ class StreamTableEnvironment(TableEnvironment):
         if strange:
             raise ValidationException(f"to_changelog_stream: the metadata of a stream are 'rowtime', not {strange}")
         refs = [
-            self._session.fit_column(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
+            self.session.fit_column(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
             if column.is_physical
             else relation.ref(index)
             for index, column in enumerate(written)
@@ -148,16 +148,16 @@ class StreamTableEnvironment(TableEnvironment):
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """Return the rows of a table that only grows, in the form of a type."""
-        stream = self._execution.stream(table._relation, inserts_only=True)
+        stream = self.execution.stream(table.relation, inserts_only=True)
         return stream.map(_Form(type_info), type_info)
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """Return the changes of a table as pairs: True and an added row, or False and a removed one."""
-        return self._execution.stream(table._relation).map(_Retraction(type_info))
+        return self.execution.stream(table.relation).map(_Retraction(type_info))
 
     @staticmethod
     def _set_type(stream: DataStream, table: Table) -> DataStream:
-        relation = table._relation
+        relation = table.relation
         declared = RowType((column.name, column.type) for column in relation.columns)
         stream._type = type_information(declared)
         return stream
@@ -246,7 +246,7 @@ def _in_stream(declared: Columns, metadata: Metadata, found: Columns) -> tuple[C
 
 
 def _name_of(stream: DataStream) -> str:
-    return str(stream._refs[0].node.name)
+    return str(stream.refs[0].node.name)
 
 
 def _name_by_position(relation: Relation, fields: list[Any]) -> Relation | None:

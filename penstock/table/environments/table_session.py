@@ -10,7 +10,8 @@ from typing import Any
 from penstock.errors import PenstockError, TableException, ValidationException
 from penstock.table import functions, sql
 from penstock.table.api.config import TableConfig
-from penstock.table.api.selecting import replaced
+from penstock.table.api.functions_of_user import as_function, function_of
+from penstock.table.api.selecting import replace_parts
 from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.function_modules import Modules
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
@@ -79,13 +80,13 @@ class EnvironmentSession:
         def function(name: str) -> tuple[str, ...] | None:
             known, path = self._catalogs, (name,)
             is_own = known.system_function(name) is None and known.catalog_function(path) is not None
-            return known.qualified(path) if is_own else None
+            return known.qualify(path) if is_own else None
 
         def outputs(inner: Any) -> list[str]:
             return sql.Binder(self).query(inner).names()
 
         try:
-            expanded = expand_query(query, Names(self._catalogs.qualified, columns, outputs, function))
+            expanded = expand_query(query, Names(self._catalogs.qualify, columns, outputs, function))
             again = relation if expanded is None else sql.Binder(self).query(expanded)
         except PenstockError:
             return text
@@ -93,7 +94,15 @@ class EnvironmentSession:
 
     def function(self, name: str) -> Any:
         """Return a function of the user; None if there is none. A qualified name has dots."""
-        return self._catalogs.function(tuple(name.split(".")))
+        found = self._catalogs.function(tuple(name.split(".")))
+        if found is not None:
+            return function_of(found, name)
+        own = self._modules.function(name, functions.names)
+        return None if own is None else as_function(own, name)
+
+    def function_names(self) -> list[str]:
+        """Return the names of the functions of SQL and of modules."""
+        return sorted({*functions.names(), *self._modules.functions()})
 
     def get(self, name: str, default: str) -> str:
         return self._config.get(name, default)
@@ -102,7 +111,7 @@ class EnvironmentSession:
         """Return the names that exist, for a better error."""
         if kind == "table":
             return self._catalogs.table_names()
-        return [*functions.names(), *self._catalogs.function_names()]
+        return [*self.function_names(), *self._catalogs.function_names()]
 
     # --- for the environment ---
     @cached_property
@@ -127,11 +136,12 @@ class EnvironmentSession:
                     return Expression(("udf", wrapper, tuple(self.resolve(arg, columns) for arg in args)))
             return None
 
-        return replaced(expression, change)
+        return replace_parts(expression, change)
 
     def _in_place_of(self, name: str) -> Any:
         """Return a temporary system function with the Table API's name for a function of SQL, such as plus."""
-        return self._catalogs.system_function(function_name(name))
+        found = self._catalogs.system_function(function_name(name))
+        return None if found is None else function_of(found, name)
 
     @staticmethod
     def parse_path(path: str) -> tuple[str, ...]:

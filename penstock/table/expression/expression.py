@@ -168,7 +168,7 @@ class Expression:
         return text_of(self)
 
     def __repr__(self) -> str:
-        return f"Expression({shown(self)})"
+        return f"Expression({expression_text(self)})"
 
     # --- numbers ---
     abs, sign, exp, sqrt = _unary("ABS"), _unary("SIGN"), _unary("EXP"), _unary("SQRT")
@@ -228,7 +228,7 @@ class Expression:
 
     def like(self, pattern: Expression | str | None = None, escape: Expression | str | None = None) -> Expression:
         """Return TRUE if the text matches a LIKE pattern, with % for any text and _ for one character."""
-        return make("LIKE", self, pattern, *_given(escape))
+        return make("LIKE", self, pattern, *_as_list(escape))
 
     def similar(self, pattern: Expression | str | None = None) -> Expression:
         """Return TRUE if the text matches a pattern of SIMILAR TO."""
@@ -264,7 +264,7 @@ class Expression:
 
     def list_agg(self, separator: Value = None) -> Expression:
         """Return the texts of a group, joined with a separator, a comma by default."""
-        return make("LISTAGG", self, *_given(separator))
+        return make("LISTAGG", self, *_as_list(separator))
 
     def percentile(self, percentage: Value, frequency: Value = None) -> Expression:
         """Return the percentile of a group.
@@ -273,7 +273,7 @@ class Expression:
             percentage: A number from 0 to 1, or an array of such numbers.
             frequency: The number of times that a value counts, 1 by default.
         """
-        return make("PERCENTILE", self, percentage, *_given(frequency))
+        return make("PERCENTILE", self, percentage, *_as_list(frequency))
 
     def over(self, alias: Expression | str) -> Expression:
         """Return the aggregate over a window of `Table.over_window`, which is named by its alias."""
@@ -296,11 +296,11 @@ class Expression:
 
     def substring(self, begin_index: Value, length: Value = None) -> Expression:
         """Return the part of the text from a position, which counts from 1, with at most `length` characters."""
-        return make("SUBSTRING", self, begin_index, *_given(length))
+        return make("SUBSTRING", self, begin_index, *_as_list(length))
 
     def substr(self, begin_index: Value, length: Value = None) -> Expression:
         """Return the part of the text from a position, which counts from 1, with at most `length` characters."""
-        return make("SUBSTR", self, begin_index, *_given(length))
+        return make("SUBSTR", self, begin_index, *_as_list(length))
 
     def trim(self, character: Value = None) -> Expression:
         """Return the text without a character at its start and end, a space by default."""
@@ -316,15 +316,15 @@ class Expression:
 
     def ltrim(self, trim_str: Value = None) -> Expression:
         """Return the text without the characters of `trim_str` at its start, spaces by default."""
-        return make("LTRIM", self, *_given(trim_str))
+        return make("LTRIM", self, *_as_list(trim_str))
 
     def rtrim(self, trim_str: Value = None) -> Expression:
         """Return the text without the characters of `trim_str` at its end, spaces by default."""
-        return make("RTRIM", self, *_given(trim_str))
+        return make("RTRIM", self, *_as_list(trim_str))
 
     def btrim(self, trim_str: Value = None) -> Expression:
         """Return the text without the characters of `trim_str` at its start and end, spaces by default."""
-        return make("BTRIM", self, *_given(trim_str))
+        return make("BTRIM", self, *_as_list(trim_str))
 
     def replace(self, search: Value = None, replacement: Value = None) -> Expression:
         """Return the text, with every occurrence of `search` replaced."""
@@ -336,7 +336,7 @@ class Expression:
 
     def locate(self, s: Value, pos: Value = None) -> Expression:
         """Return the position of this text in `s`, from 1, at `pos` or later; 0 if it does not occur."""
-        return make("LOCATE", self, s, *_given(pos))
+        return make("LOCATE", self, s, *_as_list(pos))
 
     def instr(self, s: Value) -> Expression:
         """Return the position of `s` in this text, from 1; 0 if it does not occur."""
@@ -355,11 +355,11 @@ class Expression:
 
         The part has `length` characters, by default those of `new_string`.
         """
-        return make("OVERLAY", self, new_string, starting, *_given(length))
+        return make("OVERLAY", self, new_string, starting, *_as_list(length))
 
     def parse_url(self, part_to_extract: Value, key: Value = None) -> Expression:
         """Return a part of a URL, such as 'HOST'. For 'QUERY', `key` selects one parameter."""
-        return make("PARSE_URL", self, part_to_extract, *_given(key))
+        return make("PARSE_URL", self, part_to_extract, *_as_list(key))
 
     def printf(self, *obj: Value) -> Expression:
         """Return the values in the form of this text, a format with % as in Java's printf."""
@@ -371,11 +371,11 @@ class Expression:
 
     def regexp_extract(self, regex: Value, extract_index: Value = None) -> Expression:
         """Return the text of a group of a regular expression's first match, by default the whole match."""
-        return make("REGEXP_EXTRACT", self, regex, *_given(extract_index))
+        return make("REGEXP_EXTRACT", self, regex, *_as_list(extract_index))
 
     def regexp_extract_all(self, regex: Value, extract_index: Value = None) -> Expression:
         """Return an array with the text of a group of a regular expression, by default the first, in each match."""
-        return make("REGEXP_EXTRACT_ALL", self, regex, *_given(extract_index))
+        return make("REGEXP_EXTRACT_ALL", self, regex, *_as_list(extract_index))
 
     def regexp_replace(self, regex: Value, replacement: Value) -> Expression:
         """Return the text, with all matches of a regular expression replaced."""
@@ -434,11 +434,11 @@ class Expression:
 
     def array_join(self, delimiter: Value, null_replacement: Value = None) -> Expression:
         """Return the texts of an array, joined with a delimiter. NULLs are left out, unless they have a replacement."""
-        return make("ARRAY_JOIN", self, delimiter, *_given(null_replacement))
+        return make("ARRAY_JOIN", self, delimiter, *_as_list(null_replacement))
 
     def array_slice(self, start_offset: Value, end_offset: Value = None) -> Expression:
         """Return the part of an array between two positions, both included. Negative positions count from the end."""
-        return make("ARRAY_SLICE", self, start_offset, *_given(end_offset))
+        return make("ARRAY_SLICE", self, start_offset, *_as_list(end_offset))
 
     def array_sort(self, ascending_order: Value = None, null_first: Value = None) -> Expression:
         """Return the array in order, ascending by default.
@@ -447,7 +447,7 @@ class Expression:
             ascending_order: FALSE for descending order.
             null_first: TRUE for NULLs at the start. The default is TRUE in ascending order, FALSE in descending order.
         """
-        return make("ARRAY_SORT", self, *_given(ascending_order), *_given(null_first))
+        return make("ARRAY_SORT", self, *_as_list(ascending_order), *_as_list(null_first))
 
     def array_concat(self, *arrays: Value) -> Expression:
         """Return the array, followed by the elements of other arrays."""
@@ -556,7 +556,7 @@ def _words(unit: Enum | None) -> list[Expression]:
     return [] if unit is None else [word(unit.name)]
 
 
-def _given(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
@@ -574,7 +574,7 @@ def _interval(count: Expression, unit: int, kind: DataType) -> Expression:
     return make("*", count, Expression(("literal", unit, kind)))
 
 
-def shown(value: Any) -> str:
+def expression_text(value: Any) -> str:
     """Return an expression as text, for messages and names of columns."""
     if not isinstance(value, Expression):
         return str(value)
@@ -585,14 +585,14 @@ def shown(value: Any) -> str:
             return repr(constant)
         case ("call", function, args):
             if len(args) == 2 and not function[0].isalpha():
-                return f"({shown(args[0])} {function} {shown(args[1])})"
-            return f"{function}({', '.join(map(shown, args))})"
+                return f"({expression_text(args[0])} {function} {expression_text(args[1])})"
+            return f"{function}({', '.join(map(expression_text, args))})"
         case ("alias", inner, names):
-            return f"{shown(inner)} AS {', '.join(names)}"
+            return f"{expression_text(inner)} AS {', '.join(names)}"
         case ("cast", inner, kind, safe):
-            return f"{'TRY_CAST' if safe else 'CAST'}({shown(inner)} AS {kind.summary()})"
+            return f"{'TRY_CAST' if safe else 'CAST'}({expression_text(inner)} AS {kind.summary()})"
         case ("udf", wrapper, args):
-            return f"{wrapper.name}({', '.join(map(shown, args))})"
+            return f"{wrapper.name}({', '.join(map(expression_text, args))})"
         case ("over", inner, window):
-            return f"{shown(inner)} OVER {shown(window)}"
-    return " ".join(map(shown, value.node))
+            return f"{expression_text(inner)} OVER {expression_text(window)}"
+    return " ".join(map(expression_text, value.node))

@@ -112,10 +112,10 @@ def call(f: str | Callable[..., Any] | UserDefinedFunction, *args: Value | Enum)
             if not args
             else Expression(("call", f, tuple(expression(arg) for arg in args)))
         )
-    return Expression(("udf", _wrapped(f), tuple(expression(arg) for arg in args)))
+    return Expression(("udf", _wrap(f), tuple(expression(arg) for arg in args)))
 
 
-def _wrapped(function: Any) -> Any:
+def _wrap(function: Any) -> Any:
     from penstock.table.expression.function_declarations import udf, wrapper_of
 
     found = wrapper_of(function)

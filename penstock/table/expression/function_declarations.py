@@ -7,7 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from penstock.base.arguments import check_arguments
 from penstock.errors import ValidationException
@@ -346,7 +346,7 @@ def _deterministic(function: Any, declared: bool | None, name: str) -> bool:
     return function.is_deterministic()
 
 
-def _decorated(f: Any, *declared: Any) -> Any:
+def _decorate(f: Any, *declared: Any) -> Any:
     """Return the wrapper of a function, or without one a decorator; `declared` is as in the wrapper."""
     func_type = declared[-1]
     if func_type not in {"general", "pandas", "arrow"}:
@@ -359,11 +359,35 @@ def _decorated(f: Any, *declared: Any) -> Any:
 
 
 Types = DataType | str | Sequence[DataType | str] | None
+Declarable: TypeAlias = Callable[..., Any] | UserDefinedFunction
+"""What can be declared: a plain function, or an object of a function class."""
+
+
+@overload
+def udf(
+    f: Declarable,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper: ...
+
+
+@overload
+def udf(
+    f: None = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
 
 
 @check_arguments
 def udf(
-    f: Callable[..., Any] | UserDefinedFunction | None = None,
+    f: Declarable | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     deterministic: bool | None = None,
@@ -371,24 +395,68 @@ def udf(
     func_type: str = "general",
 ) -> Any:
     """Declare a scalar function. With func_type "pandas" or "arrow" it takes and returns whole columns."""
-    return _decorated(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
+    return _decorate(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
+
+
+@overload
+def udtf(
+    f: Declarable,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> UserDefinedFunctionWrapper: ...
+
+
+@overload
+def udtf(
+    f: None = None,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
 
 
 @check_arguments
 def udtf(
-    f: Callable[..., Any] | UserDefinedFunction | None = None,
+    f: Declarable | None = None,
     input_types: Types = None,
     result_types: Types = None,
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
     """Declare a table function."""
-    return _decorated(f, "table", input_types, result_types, None, deterministic, name, "general")
+    return _decorate(f, "table", input_types, result_types, None, deterministic, name, "general")
+
+
+@overload
+def udaf(
+    f: Declarable,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper: ...
+
+
+@overload
+def udaf(
+    f: None = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
 
 
 @check_arguments
 def udaf(
-    f: Callable[..., Any] | UserDefinedFunction | None = None,
+    f: Declarable | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
@@ -397,12 +465,36 @@ def udaf(
     func_type: str = "general",
 ) -> Any:
     """Declare an aggregate function. With func_type "pandas" it is a plain function from columns to a value."""
-    return _decorated(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
+    return _decorate(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
+
+
+@overload
+def udtaf(
+    f: Declarable,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper: ...
+
+
+@overload
+def udtaf(
+    f: None = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
 
 
 @check_arguments
 def udtaf(
-    f: Callable[..., Any] | UserDefinedFunction | None = None,
+    f: Declarable | None = None,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
@@ -411,4 +503,4 @@ def udtaf(
     func_type: str = "general",
 ) -> Any:
     """Declare a table aggregate function."""
-    return _decorated(f, "table_aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
+    return _decorate(f, "table_aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)

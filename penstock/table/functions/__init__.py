@@ -1,6 +1,6 @@
 """The functions of SQL: their types, casts, and kernels over columns."""
 
-from penstock.table.functions.evaluation import compiled, constant, fold_constants
+from penstock.table.functions.evaluation import compile_rex, constant, fold_constants
 from penstock.table.functions.library import (
     arithmetic,
     comparison,
@@ -63,7 +63,7 @@ __all__ = [
     "castable",
     "close_functions",
     "common_type",
-    "compiled",
+    "compile_rex",
     "constant",
     "explicit_cast",
     "fold_constants",

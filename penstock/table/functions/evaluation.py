@@ -22,7 +22,7 @@ Evaluate = Callable[[pa.RecordBatch, Moment], Value]
 Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
 
 
-def compiled(rex: Rex) -> Compiled:
+def compile_rex(rex: Rex) -> Compiled:
     """Return a function that computes the value of an expression for every row of a batch."""
     evaluate, aim = _evaluate(fold_constants(rex)), arrow_type(rex.type)
     return lambda batch, moment: _column(evaluate(batch, moment), batch.num_rows, aim)
@@ -52,6 +52,15 @@ def fold_constants(rex: Rex) -> Rex:
             return known
         return rex.with_parts(tuple(arg if is_word(arg) else fold_constants(arg) for arg in rex.args))
     return rex
+
+
+def constant_texts(rex: Rex) -> tuple[tuple[str, str], ...] | None:
+    """Return the keys and values of a constant MAP of texts, or None for any other expression."""
+    if not isinstance(rex, Call) or rex.function != "MAP":
+        return None
+    values = [arg if isinstance(arg, Literal) else constant(arg) for arg in rex.args]
+    texts = [value.value for value in values if value is not None and isinstance(value.value, str)]
+    return tuple(zip(texts[::2], texts[1::2], strict=True)) if len(texts) == len(values) else None
 
 
 def is_word(rex: Rex) -> bool:

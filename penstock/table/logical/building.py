@@ -38,7 +38,7 @@ def identity(input: Relation) -> list[Rex]:
     return [input.ref(index) for index in range(len(input.columns))]
 
 
-def renamed(input: Relation, names: Sequence[str]) -> Project:
+def rename_columns(input: Relation, names: Sequence[str]) -> Project:
     """Return the same columns under other names."""
     return project(input, identity(input), names)
 

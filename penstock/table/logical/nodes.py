@@ -78,6 +78,8 @@ class Scan(Relation):
     """Columns that come from the connector and not from the record, with the key of the metadata."""
     every_version: bool = False
     """For a changelog, True if all versions of a row are sent, even those replaced in the same epoch, and no -U."""
+    dated_deletions: bool = False
+    """For upserts, True if the time column of a -D is the time of the deletion, and not that of the deleted row."""
     pruning: Rex | None = None
     """A condition over the partition columns. The source may skip other partitions, but need not."""
 
@@ -100,6 +102,8 @@ class StreamScan(Relation):
     """The columns of the key that the schema declares."""
     every_version: bool = False
     """For a changelog, True if all versions of a row are sent, even those replaced in the same epoch, and no -U."""
+    dated_deletions: bool = False
+    """For upserts, True if the time column of a -D is the time of the deletion, and not that of the deleted row."""
 
     def details(self) -> str:
         return f"stream=[{self.name}], fields=[{', '.join(self.names())}]"
@@ -208,6 +212,32 @@ class WindowTable(Relation):
 
     def details(self) -> str:
         return f"{self.kind}(time={self.columns[self.time].name}, size={self.size} ms, slide={self.slide} ms)"
+
+
+@dataclass(frozen=True)
+class ToChangelog(Relation):
+    """TO_CHANGELOG: each change of the input is a row, with the code of its kind in the first column."""
+
+    input: Relation
+    codes: tuple[tuple[int, str], ...]
+    """Values of RowKind with their codes. Changes of other kinds are left out."""
+
+    def details(self) -> str:
+        return f"op={self.columns[0].name}, codes={dict(self.codes)}"
+
+
+@dataclass(frozen=True)
+class FromChangelog(Relation):
+    """FROM_CHANGELOG: each row of the input is a change, whose kind is in a column that the output lacks."""
+
+    input: Relation
+    op: int
+    """The column of the codes."""
+    kinds: tuple[tuple[str, int], ...]
+    """Codes with the values of RowKind that they mean."""
+
+    def details(self) -> str:
+        return f"op={self.input.columns[self.op].name}, codes={dict(self.kinds)}"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ CDC_DUPLICATES = "table.exec.source.cdc-events-duplicate"
 NON_DETERMINISTIC = "table.optimizer.non-deterministic-update.strategy"
 STAGING = "table.exec.batch.staging-directory"
 SORT_LIMIT = "table.exec.sort.default-limit"
+EAGER = "table.display.eager"
+SHOWN_ROWS = "table.display.max-rows"
 COLUMN_WIDTH = "table.display.max-column-width"
 
 
@@ -61,4 +63,4 @@ def _mini_batch(options: Mapping[str, str], env: StreamExecutionEnvironment) -> 
     gathering = env.get_buffer_timeout()
     if gathering < 0 or gathering > latency:
         env.set_buffer_timeout(latency)
-    env._settings.max_records = min(env._settings.max_records, size)
+    env.settings.max_records = min(env.settings.max_records, size)

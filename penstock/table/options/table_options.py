@@ -148,7 +148,7 @@ _OPTIMISER = {
     "adaptive-broadcast-join.strategy": Option(words("AUTO", "RUNTIME_ONLY", "NONE"), "AUTO"),
     "agg-phase-strategy": Option(words("AUTO", "ONE_PHASE", "TWO_PHASE"), "AUTO"),
     "bushy-join-reorder-threshold": Option(whole(), "12"),
-    "delta-join.strategy": _refuse(words("AUTO", "FORCE", "NONE"), "AUTO", "a join keeps its rows", "NONE"),
+    "delta-join.strategy": Option(words("AUTO", "FORCE", "NONE"), "AUTO"),
     "distinct-agg.split.bucket-num": Option(whole(1), "1024"),
     "distinct-agg.split.enabled": Option(TRUTH, "false"),
     "dynamic-filtering.enabled": Option(TRUTH, "true"),
@@ -182,6 +182,8 @@ KNOWN: dict[str, Option] = {
 }
 """Flink's options by their names."""
 OWN: dict[str, Option] = {
+    "table.display.eager": _effect(TRUTH, "false"),
+    "table.display.max-rows": _effect(whole(1), "20"),
     "table.exec.batch.engine": _effect(words("spark", "penstock"), "spark"),
     "table.exec.batch.staging-directory": _effect(TEXT, ""),
 }

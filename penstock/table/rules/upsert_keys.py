@@ -162,11 +162,22 @@ def _of_join(relation: Join) -> list[Key]:
     width = len(relation.left.columns)
     moved = [frozenset(column + width for column in key) for key in right]
     found = [one | other for one in left for other in moved]
+    if relation.kind == "FULL":
+        found = [key for key in found if _is_never_null(relation, key)]
     if right_unique and relation.kind in {"INNER", "LEFT"}:
         found += left
     if left_unique and relation.kind in {"INNER", "RIGHT"}:
         found += moved
     return found
+
+
+def _is_never_null(relation: Join, key: Key) -> bool:
+    """Return True if a column of a key is NOT NULL in its input.
+
+    Rows without a match on either side could all have NULL as their key otherwise.
+    """
+    inputs = (*relation.left.columns, *relation.right.columns)
+    return any(not inputs[column].type.is_nullable for column in key)
 
 
 def _looks_up(relation: Join) -> bool:

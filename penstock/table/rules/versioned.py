@@ -51,8 +51,18 @@ def version_time(join: Join, keys: JoinKeys) -> int:
 
 
 def with_every_version(table: Relation) -> Relation:
-    """Return a versioned table that keeps all versions, even if a later one comes in the same epoch."""
-    return rewritten_plan(table, _every_version)
+    """Return a versioned table that keeps all versions, even if a later one comes in the same epoch.
+
+    A version that is deleted stays valid until the time of its deletion.
+    """
+    return _with_dated_deletions(rewritten_plan(table, _every_version))
+
+
+def _with_dated_deletions(relation: Relation) -> Relation:
+    if isinstance(relation, Calc | Project | Filter | Watermark):
+        return relation.with_inputs([_with_dated_deletions(relation.input)])
+    changes = isinstance(relation, Scan | StreamScan) and relation.changelog
+    return replace(relation, dated_deletions=True) if changes else relation  # type: ignore[call-arg]
 
 
 def _every_version(relation: Relation) -> Relation:

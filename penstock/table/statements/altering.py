@@ -15,7 +15,6 @@ from penstock.table.catalogs.definitions import column_of, view_of, watermark_of
 from penstock.table.catalogs.memory_catalog import (
     CatalogBaseTable,
     CatalogDatabase,
-    CatalogFunction,
     ObjectPath,
     catalog_of,
 )
@@ -115,16 +114,14 @@ class Altering:
         self._catalogs.catalog(catalog).alter_database(name, new)
 
     def _function(self, one: st.Alter) -> None:
-        from penstock.table.api.functions_of_user import as_function
-        from penstock.table.statements.statement_runner import import_object
+        from penstock.table.api.functions_of_user import function_entry
 
         if not isinstance(one.change, st.SetTarget):
             raise UnsupportedOperation("ALTER FUNCTION names another object")
         if one.temporary or one.system:
             what = "temporary system function" if one.system else "temporary catalog function"
             raise ValidationException(f"Alter {what} is not supported; drop {'.'.join(one.path)} and create it again")
-        target = one.change.target
-        made = CatalogFunction(target, "PYTHON", as_function(import_object(target), one.path[-1]))
+        made = function_entry(".".join(one.path), one.change.target, one.change.language)
         if self._catalogs.drop_function(one.path, "", one.if_exists):
             self._catalogs.create_function(one.path, made, "")
 

@@ -29,7 +29,7 @@ class Showing:
     def __init__(
         self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, jars: list[str]
     ) -> None:
-        self._t_env, self._jars = t_env, jars
+        self.t_env, self._jars = t_env, jars
         self._catalogs = catalogs
         self._session = session
 
@@ -42,9 +42,9 @@ class Showing:
         if one.what == "COLUMNS":
             return self._columns(one)
         if one.what == "FULL MODULES":
-            entries = [(entry.name(), entry.used()) for entry in self._t_env.list_full_modules()]
+            entries = [(entry.name(), entry.used()) for entry in self.t_env.list_full_modules()]
             return TableResult.of(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], entries)
-        place = self._place(one.path)
+        place, built_in = self._place(one.path), self._session.function_names
         known: dict[str, tuple[str, Callable[[], list[str]]]] = {
             "TABLES": ("table name", lambda: catalogs.table_names(*place)),
             "VIEWS": ("view name", lambda: catalogs.table_names(*place, views=True)),
@@ -52,9 +52,12 @@ class Showing:
             "CATALOGS": ("catalog name", catalogs.names),
             "CURRENT CATALOG": ("current catalog name", lambda: [catalogs.current]),
             "CURRENT DATABASE": ("current database name", lambda: [catalogs.database]),
-            "FUNCTIONS": ("function name", lambda: sorted({*functions.names(), *catalogs.function_names(*place)})),
+            "FUNCTIONS": (
+                "function name",
+                lambda: sorted({*built_in(), *catalogs.function_names(*place)}),
+            ),
             "USER FUNCTIONS": ("function name", lambda: catalogs.function_names(*place)),
-            "MODULES": ("module name", self._t_env.list_modules),
+            "MODULES": ("module name", self.t_env.list_modules),
             "JARS": ("jars", lambda: self._jars),
             "PROCEDURES": ("procedure name", list),
             "MATERIALIZED TABLES": ("materialized table", list),
@@ -127,24 +130,25 @@ class Showing:
         return rows + [(f"option:{key}", value) for key, value in sorted(options.items()) if extended]
 
     def _function(self, path: tuple[str, ...], extended: bool) -> TableResult:
-        own = self._session.function(".".join(path))
-        known = own is not None or path[-1].lower() in functions.names()
-        if not known:
+        entry = self._catalogs.function(path)
+        if entry is None and path[-1].lower() not in map(str.lower, self._session.function_names()):
             raise ValidationException(f"there is no function {'.'.join(path)}")
-        temporary = own is not None and self._catalogs.is_temporary_function(path)
-        system = own is None or (len(path) == 1 and self._catalogs.system_function(path[0]) is not None)
+        temporary = entry is not None and self._catalogs.is_temporary_function(path)
+        system = entry is None or (len(path) == 1 and self._catalogs.system_function(path[0]) is not None)
         rows = [("is system function", str(system).lower()), ("is temporary", str(temporary).lower())]
-        entry = None if system else self._catalogs.catalog_function(path)
-        if entry is not None:
-            rows += [("class name", entry.class_name), ("function language", entry.language), ("resource uris", "[]")]
+        if entry is not None and not system:
+            resources = f"[{', '.join(entry.resources)}]"
+            rows += [("class name", entry.class_name), ("function language", entry.language)]
+            rows.append(("resource uris", resources))
         if not extended:
             return _pairs(rows)
+        own = self._session.function(".".join(path))
         kind = own.kind if own is not None else "aggregate" if functions.is_aggregate(path[-1]) else "scalar"
         deterministic = str(own is None or own.deterministic).lower()
         rows += [("kind", kind.upper()), ("requirements", "[]"), ("is deterministic", deterministic)]
         rows.append(("supports constant folding", str(own is None).lower()))
         if own is not None and own.input_types is not None:
-            name = path[-1] if entry is None else ".".join(self._catalogs.qualified(path))
+            name = path[-1] if system else ".".join(self._catalogs.qualify(path))
             takes = ", ".join(f"arg{n} => {one.nullable().as_sql()}" for n, one in enumerate(own.input_types))
             rows.append(("signature", f"{name}({takes})"))
         return _pairs(rows)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
-from penstock.errors import TableException, UnsupportedOperation, ValidationException
+from penstock.errors import TableException, ValidationException
 from penstock.table import sql
-from penstock.table.api.functions_of_user import as_function
+from penstock.table.api.functions_of_user import function_entry
 from penstock.table.api.results import TableResult
 from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import entry_of, merge_definitions, view_of
@@ -19,9 +18,9 @@ from penstock.table.catalogs.memory_catalog import (
     CatalogBaseTable,
     CatalogDatabase,
     CatalogDescriptor,
-    CatalogFunction,
     catalog_of,
 )
+from penstock.table.catalogs.plugins import MODULES, make, offers
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.logical.nodes import Insert, Relation
 from penstock.table.sql.parse import statements as st
@@ -42,7 +41,7 @@ class Statements:
     def __init__(
         self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, execution: Execution
     ) -> None:
-        self._t_env = t_env
+        self.t_env = t_env
         self._catalogs = catalogs
         self._session = session
         self._execution = execution
@@ -185,7 +184,7 @@ class Statements:
     def _check(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
         """Refuse a table with invalid columns when it is declared."""
         with of_definition():
-            self._session.resolver.table(self._catalogs.qualified(path), entry)
+            self._session.resolver.table(self._catalogs.qualify(path), entry)
 
     def _create_table_as(self, one: st.CreateTableAs) -> TableResult:
         relation = self._bind(one.query)
@@ -208,12 +207,8 @@ class Statements:
         return TableResult.ok()
 
     def _create_function(self, one: st.CreateFunction) -> TableResult:
-        if one.language.upper() != "PYTHON":
-            raise UnsupportedOperation(
-                f"function {'.'.join(one.path)}: {one.language} cannot run here; write it in Python, LANGUAGE PYTHON"
-            )
         kind = "system" if one.system else "temporary" if one.temporary else ""
-        function = CatalogFunction(one.target, "PYTHON", as_function(import_object(one.target), one.path[-1]))
+        function = function_entry(".".join(one.path), one.target, one.language, one.resources)
         self._catalogs.create_function(one.path, function, kind, one.if_not_exists)
         return TableResult.ok()
 
@@ -254,19 +249,26 @@ class Statements:
         elif one.kind == "DATABASE":
             self._catalogs.use_database(one.path)
         else:
-            self._t_env.use_modules(*one.path)
+            self.t_env.use_modules(*one.path)
         return TableResult.ok()
 
     def _load(self, one: st.LoadModule) -> TableResult:
-        if one.name != CORE or one.options:
+        options = dict(one.options)
+        if one.name in offers(MODULES):
+            module = make(MODULES, one.name, options, Module)
+        elif one.name == CORE and not options:
+            module = Module.core()
+        else:
+            known = ", ".join(sorted(offers(MODULES)))
+            more = f"; and by entry points {known}" if known else ""
             raise ValidationException(
-                f"LOAD MODULE {one.name}: the module that can be loaded is {CORE}, which has no options"
+                f"LOAD MODULE {one.name}: the module that can be loaded is {CORE}, which has no options{more}"
             )
-        self._t_env.load_module(one.name, Module.core())
+        self.t_env.load_module(one.name, module)
         return TableResult.ok()
 
     def _unload(self, one: st.UnloadModule) -> TableResult:
-        self._t_env.unload_module(one.name)
+        self.t_env.unload_module(one.name)
         return TableResult.ok()
 
     def _jar(self, one: st.Jar) -> TableResult:
@@ -282,7 +284,7 @@ class Statements:
         return TableResult.ok()
 
     def _set(self, one: st.Set) -> TableResult:
-        config = self._t_env.get_config()
+        config = self.t_env.get_config()
         if one.key is None:
             rows = sorted(config.to_map().items())
             return TableResult.of(["key", "value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
@@ -290,19 +292,11 @@ class Statements:
         return TableResult.ok()
 
     def _reset(self, one: st.Reset) -> TableResult:
-        config = self._t_env.get_config()
+        """Return options to the values with which the environment was created."""
+        config = self.t_env.get_config()
         for key in list(config.to_map()) if one.key is None else [one.key]:
             self._execution.forget_option(key)
         return TableResult.ok()
-
-
-def import_object(target: str) -> Any:
-    """Import a Python object by its name, module.name."""
-    module, dot, name = target.rpartition(".")
-    try:
-        return getattr(import_module(module), name) if dot else None
-    except (ImportError, AttributeError) as error:
-        raise ValidationException(f"the function {target} cannot be imported: {error}") from error
 
 
 def _check_partitions(path: tuple[str, ...], entry: CatalogBaseTable) -> None:

@@ -1,5 +1,6 @@
 """The types of SQL, under the name of PyFlink's module."""
 
+from penstock.base.lazy_names import lazy_names
 from penstock.table.types.data_types import (
     LONGEST,
     ArrayType,
@@ -83,3 +84,11 @@ __all__ = [
     "YearMonthIntervalType",
     "ZonedTimestampType",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "penstock.table.api.value_types": "_infer_type _infer_schema_from_data _merge_type",
+        "penstock.table.api.verification": "_create_type_verifier",
+    },
+)

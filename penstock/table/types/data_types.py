@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from penstock.base.arguments import check_arguments
-from penstock.base.lazy_names import lazy_names
 from penstock.common.types import Row, RowKind
 from penstock.table.types.atomic_types import (
     LONGEST,
@@ -466,12 +465,3 @@ class DataTypes:
             raise ValueError(f"there is no interval from {upper_resolution.value} to {lower.value}")
         kind = YearMonthIntervalType if upper_resolution in months else DayTimeIntervalType
         return kind(upper_resolution, lower)
-
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "penstock.table.api.value_types": "_infer_type _infer_schema_from_data _merge_type",
-        "penstock.table.api.verification": "_create_type_verifier",
-    },
-)

@@ -95,3 +95,20 @@ def test_a_forked_process_does_not_wait_for_threads_of_a_client():
     """Spark's start forks the driver, in which fsspec forgets its file systems at once."""
     ended = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=300, check=True)
     assert ended.stdout == "7\n"
+
+
+@pytest.mark.parametrize(
+    ("authority", "expected"),
+    [
+        ("node.example", "node.example:8020"),
+        ("node.example:9000", "node.example:9000"),
+        ("lake", "lake"),
+        ("", "default.example:8020"),
+    ],
+)
+def test_a_name_node_without_a_port_has_hadoops_default(tmp_path, monkeypatch, authority, expected):
+    settings = {"fs.defaultFS": "hdfs://default.example", "dfs.ha.namenodes.lake": "one,two"}
+    properties = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in settings.items())
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{properties}</configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert HadoopConfiguration().with_port(authority) == expected

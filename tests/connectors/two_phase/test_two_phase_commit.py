@@ -1,6 +1,7 @@
 """Transactions behind checkpoints: which calls come when, and that nothing is lost, doubled or left behind."""
 
 import pickle
+import time
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from penstock.common import Types
+from penstock.common.serializer import TypeSerializer
 from penstock.datastream.connectors.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
 from penstock.testing import in_process
 from penstock.testing.crashes import crash_point
@@ -382,6 +385,102 @@ def test_warnings_of_a_timeout_that_comes_near(caplog):
     assert "committed 501 ms after its begin, near its timeout of 1000 ms" in caplog.text
 
 
+def test_settings_that_are_not_made_have_no_effect(caplog):
+    function = Recorded()
+    committer, writer = started(function.enable_transaction_timeout_warnings(0))
+    first, _ = checkpoint(writer, 1)
+    function.now += 10_000
+    committer.commit(first)
+    function = Recorded()
+    committer, writer = started(function.set_transaction_timeout(0))
+    second, _ = checkpoint(writer, 1)
+    function.now += 10_000
+    committer.commit(second)
+    assert caplog.text == ""
+    function = Recorded().ignore_failures_after_transaction_timeout()
+    function.fails, function.now = "recover_and_commit", 99_000
+    with pytest.raises(OSError, match="recover_and_commit is not possible"):
+        started(function, second)
+
+
+def test_a_committed_transaction_of_this_attempt_is_recovered_when_it_comes_again():
+    function = Recorded()
+    committer, writer = started(function)
+    pending, _ = checkpoint(writer, 1)
+    function.taken()
+    committer.commit(pending)
+    committer.commit(pending)
+    assert function.taken() == ["commit 1", "recover_and_commit 1"]
+
+
+def test_a_discarded_transaction_is_aborted_as_one_of_an_earlier_attempt():
+    function = Recorded()
+    committer, writer = started(function)
+    pending, _ = checkpoint(writer, 1)
+    function.taken()
+    committer.discard(pending)
+    committer.commit(pending)
+    assert function.taken() == ["recover_and_abort 1", "recover_and_commit 1"]
+    writer.close()
+    function.taken()
+    committer.discard(pending)
+    assert function.taken() == [], "a function that is closed is not called"
+
+
+class Plain(TwoPhaseCommitSinkFunction):
+    """Leaves recovery to `commit` and `abort`."""
+
+    calls: list
+
+    def open(self, runtime_context):
+        self.calls = [("open", runtime_context is self.get_runtime_context())]
+
+    def begin_transaction(self):
+        return "new"
+
+    def invoke(self, transaction, value, context):
+        pass
+
+    def pre_commit(self, transaction):
+        pass
+
+    def commit(self, transaction):
+        self.calls.append(("commit", transaction))
+
+    def abort(self, transaction):
+        self.calls.append(("abort", transaction))
+
+
+def test_recovery_commits_and_aborts_by_default():
+    function = Plain()
+    _, writer = started(Recorded())
+    pending, state = checkpoint(writer, 1)
+    sink = as_sink(function)
+    sink.create_committer().commit(pending)
+    context = Context(pending, state)
+    context.runtime = object()
+    sink.create_writer(context, state)
+    assert function.calls == [("open", True), ("commit", 1), ("abort", 2)]
+
+
+def test_transactions_have_the_age_of_the_clock_in_milliseconds():
+    assert abs(Plain().current_time() - time.time() * 1000) < 3_600_000
+
+
+def test_serializers_of_types_have_no_effect_and_others_are_refused():
+    Plain(Types.STRING().create_serializer())
+    with pytest.raises(TypeError, match=r"transactions are pickled, .* leave out"):
+        Plain(None, Own())
+
+
+class Own(TypeSerializer):
+    def serialize(self, value, stream):
+        pass
+
+    def deserialize(self, stream):
+        pass
+
+
 def test_mistakes():
     with pytest.raises(TypeError, match="must be a TwoPhaseCommitSinkFunction"):
         as_sink(print)
@@ -389,6 +488,9 @@ def test_mistakes():
         Recorded().enable_transaction_timeout_warnings(2)
     with pytest.raises(ValueError, match="negative"):
         Recorded().set_transaction_timeout(-1)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Recorded().enable_transaction_timeout_warnings(-0.5)
+    assert Recorded().set_transaction_timeout(0).enable_transaction_timeout_warnings(1)
 
 
 def test_without_checkpoints_it_is_committed_at_the_end(tmp_path):

@@ -23,7 +23,8 @@ TOKEN = "a-token-of-the-lab"
 SERVER = "127.0.0.1:8081"
 ENGINES = {"podman-compose": ("podman", ["podman-compose"]), "docker": ("docker", ["docker", "compose"])}
 FOUND = next((name for name in ENGINES if shutil.which(name)), None)
-NUMBERS = 4000
+NUMBERS, PER_SECOND = 4000, 10
+"""Each look at the results takes seconds on a busy machine, and the faults have to come while the job runs."""
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(3600),
@@ -99,22 +100,21 @@ def test_results_are_exact_through_a_killed_worker_and_a_stopped_server(compose:
     until(compose.answers, patience=SLOW, every=1)
     assert len(compose.containers("spark-worker")) == 2
     options = ("-D", "execution.checkpointing.interval=2 s")
-    compose.submit(*options, str(PROGRAM), "file:///data/output", str(NUMBERS), "20")
+    compose.submit(*options, str(PROGRAM), "file:///data/output", str(NUMBERS), str(PER_SECOND))
     (job,) = compose.ask("/jobs/overview")["jobs"]
 
     def progress() -> int:
         return len(compose.rows())
 
-    until(lambda: progress() > 0, progress=progress, patience=SLOW, every=1)
-    before = progress()
-    compose.engine("kill", "--signal", "KILL", compose.containers("spark-worker")[0])
-    until(lambda: progress() > before, progress=progress, patience=SLOW, every=1)
-    before = progress()
-    assert before < NUMBERS, "the faults have to come while the job runs"
-    compose.run("restart", "server")
-
     def is_finished() -> bool:
         return str(compose.ask(f"/jobs/{job['jid']}")["state"]) == "FINISHED"
+
+    until(lambda: progress() > 0, patience=SLOW, every=1)
+    before = progress()
+    compose.engine("kill", "--signal", "KILL", compose.containers("spark-worker")[0])
+    until(lambda: progress() > before, patience=SLOW, every=1)
+    assert not is_finished(), "the faults have to come while the job runs"
+    compose.run("restart", "server")
 
     until(compose.answers, patience=SLOW, every=1)
     until(is_finished, progress=progress, patience=SLOW, every=2)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.labs.kubernetes.certificates import make_certificates
-from tests.labs.kubernetes.images import archive_of
+from tests.labs.kubernetes.images import make_archive, name_of
 from tests.labs.kubernetes.places import BINARIES, DOMAIN, HOST, PODS, SERVICES
 from tests.labs.kubernetes.processes import Processes
 from tests.labs.kubernetes.settings import write_settings
@@ -65,10 +65,7 @@ class Cluster:
         self._start_node()
         self.await_true("the node is ready", self._is_node_ready, START_SECONDS)
         self.kubectl("apply", "-f", str(self.folder / "dns.yaml"))
-        hosts = f"--host-record=kubernetes.default.svc.{DOMAIN},{SERVICES}.0.1"
-        self._processes.start("dns", "dnsmasq", "-k", "-C", "/dev/null", f"--listen-address={HOST}",
-                              "--bind-interfaces", "--no-resolv", "--no-hosts", f"--local=/{DOMAIN}/", hosts,
-                              "--user=root", "--pid-file=")  # fmt: skip
+        self._processes.start("dns", BINARIES / "coredns", "-conf", "Corefile")
 
     def _make_network(self) -> None:
         for command in (
@@ -91,9 +88,9 @@ class Cluster:
         self.await_true("containerd answers", lambda: self.ctr("version") is not None, 60)
         present = self.ctr("images", "list", "-q") or ""
         for image in self._images:
-            archive, name = archive_of(image)
+            name = name_of(image)
             if name not in present.split():
-                self.ctr("images", "import", "--digests=false", str(archive), check=True)
+                self.ctr("images", "import", "--digests=false", str(make_archive(image)), check=True)
                 self.ctr("images", "tag", image, name, check=True)
 
     def _start_control_plane(self) -> None:
@@ -141,11 +138,14 @@ class Cluster:
     # --- use ---
     def kubectl(self, *arguments: str, check: bool = True, stdin: str | None = None) -> str:
         """Run kubectl as the administrator, and return what it prints."""
-        command = ["kubectl", f"--kubeconfig={self.folder}/admin.conf", *arguments]
+        command = self.kubectl_command(*arguments)
         done = subprocess.run(command, capture_output=True, text=True, check=False, input=stdin)
         if check and done.returncode:
             raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout.strip()
+
+    def kubectl_command(self, *arguments: str) -> list[str]:
+        return ["kubectl", f"--kubeconfig={self.folder}/admin.conf", *arguments]
 
     def objects(self, kind: str, namespace: str = "penstock", selector: str = "") -> list[dict[str, Any]]:
         """The objects of a kind."""

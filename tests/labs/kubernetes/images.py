@@ -10,17 +10,21 @@ from tests.labs.kubernetes.places import CACHE, HERE, container_variables
 PAUSE = "localhost/pause:1"
 
 
-def archive_of(image: str) -> tuple[Path, str]:
-    """Write an image from podman's store into a file, and return the file and the name under which it is known.
+def name_of(image: str) -> str:
+    """Return the name under which containerd knows an image from podman's store.
 
     The name has the digits of the image's content, so that an image that was made anew is another one.
     """
     described = podman("image", "inspect", "--format", "{{.Id}}", image).strip()
-    name = f"{image}-{described.removeprefix('sha256:')[:12]}"
+    return f"{image}-{described.removeprefix('sha256:')[:12]}"
+
+
+def make_archive(image: str) -> Path:
+    """Write an image from podman's store into a file."""
     archive = CACHE / "archive.tar"
     archive.unlink(missing_ok=True)
     podman("save", "-q", "--format", "docker-archive", "-o", str(archive), image)
-    return archive, name
+    return archive
 
 
 def make_pause_image() -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import time
 import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from tests.labs.kubernetes.overlays import TOKEN, write_overlay
 from tests.labs.kubernetes.places import ROOT
 from tests.labs.kubernetes.probe import pause_after
 from tests.labs.kubernetes.store import BUCKET, Store, check_counts
+from tests.waiting import until
 
 PROGRAM = ROOT / "deployment/kubernetes/job/program.py"
 SERVERS = "app.kubernetes.io/name=penstock"
@@ -23,20 +27,21 @@ SLOW = 600
 """Seconds that a machine with two busy cores may take for anything here."""
 
 
+@dataclass(frozen=True)
 class Lab:
-    """One cluster, one store, and an image."""
+    """One cluster, one store, an image, and a namespace in which Penstock runs."""
 
-    def __init__(self, cluster: Cluster, store: Store, image: str, folder: Path) -> None:
-        self.cluster = cluster
-        self.store = store
-        self.image = image
-        self._folder = folder
+    cluster: Cluster
+    store: Store
+    image: str
+    folder: Path
+    namespace: str = "penstock"
 
     # --- deploying ---
     def apply(self, base: str, *patches: dict[str, Any]) -> None:
         """Apply manifests of the project for this image and this store."""
-        folder = self._folder / re.sub(r"\W", "-", base)
-        folder = folder.with_name(f"{folder.name}-{len(list(self._folder.glob(f'{folder.name}*')))}")
+        folder = self.folder / re.sub(r"\W", "-", base)
+        folder = folder.with_name(f"{folder.name}-{len(list(self.folder.glob(f'{folder.name}*')))}")
         overlay = write_overlay(folder, base, self.image, self.store.variables, list(patches))
         self.cluster.kubectl("apply", "-k", str(overlay))
 
@@ -49,7 +54,7 @@ class Lab:
         """The names of pods that are ready and not about to end."""
         return [
             pod["metadata"]["name"]
-            for pod in self.cluster.objects("pods", selector=selector)
+            for pod in self.objects("pods", selector)
             if "deletionTimestamp" not in pod["metadata"]
             and any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
         ]
@@ -66,8 +71,16 @@ class Lab:
         """Run a command in a pod."""
         interactive = ["-i"] if stdin is not None else []
         return self.cluster.kubectl(
-            "-n", "penstock", "exec", *interactive, pod, "--", *command, check=check, stdin=stdin
+            "-n", self.namespace, "exec", *interactive, pod, "--", *command, check=check, stdin=stdin
         )
+
+    def objects(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """The objects of a kind in the namespace."""
+        return self.cluster.objects(kind, self.namespace, selector)
+
+    def applications(self) -> set[str]:
+        """The Spark applications of which there are pods of executors, also of such that have ended."""
+        return {pod["metadata"]["labels"]["spark-app-selector"] for pod in self.objects("pods", EXECUTORS)}
 
     # --- jobs ---
     def submit(self, folder: str, numbers: int, rate: int, *settings: str) -> str:
@@ -83,12 +96,17 @@ class Lab:
 
     def ask(self, path: str) -> Any:
         """Ask REST through the Service."""
-        (service,) = (one for one in self.cluster.objects("services") if one["metadata"]["name"] == "penstock")
+        return json.loads(self.fetch(path))
+
+    def fetch(self, path: str) -> str:
+        """What the Service answers to a GET."""
+        (service,) = (one for one in self.objects("services") if one["metadata"]["name"] == "penstock")
         request = urllib.request.Request(
             f"http://{service['spec']['clusterIP']}:8081{path}", headers={"Authorization": f"Bearer {TOKEN}"}
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+            text: str = answer.read().decode()
+            return text
 
     def state(self, job: str) -> str:
         """The state of a job, or a word for why it cannot be had at this moment."""
@@ -106,7 +124,12 @@ class Lab:
         return len(self.store.rows(folder))
 
     def await_rows(self, folder: str, number: int) -> None:
-        self.cluster.await_true(f"{number} rows in {folder}", lambda: self.rows(folder) >= number, SLOW)
+        def seen() -> int:
+            return self.rows(folder)
+
+        until(
+            lambda: seen() >= number, progress=seen, patience=SLOW, every=0.3, told=lambda: f"{seen()} of {number} rows"
+        )
 
     def pause(self, folder: str, fault: Callable[[], object]) -> float:
         """Cause a fault while results come, and return the seconds until they come again."""
@@ -120,7 +143,19 @@ class Lab:
 
     # --- faults ---
     def delete(self, pod: str, *options: str) -> None:
-        self.cluster.kubectl("-n", "penstock", "delete", "pod", pod, "--wait=false", *options)
+        self.cluster.kubectl("-n", self.namespace, "delete", "pod", pod, "--wait=false", *options)
+
+    def end(self, pod: str) -> tuple[str, float]:
+        """Delete a pod; return the exit status of its container, and the seconds until it was gone."""
+        status = r'jsonpath={.status.containerStatuses[0].state.terminated.exitCode}{"\n"}'
+        command = self.cluster.kubectl_command("-n", self.namespace, "get", "pod", pod, "-w", "-o", status)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+            began = time.monotonic()
+            self.cluster.kubectl("-n", self.namespace, "delete", "pod", pod)
+            seconds = time.monotonic() - began
+            watch.terminate()
+            said, _ = watch.communicate()
+        return " ".join(dict.fromkeys(said.split())), seconds
 
     def kill_driver(self) -> None:
         """End the driver process of the only job with SIGKILL."""
@@ -130,6 +165,6 @@ class Lab:
 
     def kill_container(self, pod: str) -> None:
         """End all processes of a pod's container with SIGKILL, as the OOM killer does."""
-        (found,) = [one for one in self.cluster.objects("pods") if one["metadata"]["name"] == pod]
+        (found,) = [one for one in self.objects("pods") if one["metadata"]["name"] == pod]
         container = found["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
         self.cluster.ctr("task", "kill", "--all", "-s", "KILL", container, check=True)

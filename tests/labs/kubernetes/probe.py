@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-QUIET_GROWTHS = 4
+QUIET_GROWTHS = 3
 """After this many growths in a row without a longer pause, the pause before them is taken for the recovery."""
 
 
@@ -15,9 +15,9 @@ def pause_after(fault: Callable[[], object], count: Callable[[], int], seconds: 
 
     Results come in steps, with each checkpoint.
     """
-    fault()
     began = time.monotonic()
     last, times = count(), [began]
+    fault()
     while time.monotonic() - began < seconds:
         time.sleep(0.2)
         rows = count()

@@ -1,4 +1,4 @@
-"""The configuration files of containerd, the kubelet and the pods' network."""
+"""The configuration files of containerd, the kubelet, the pods' network and the cluster's DNS."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ addressType: IPv4
 ports: [{{name: dns, port: 53, protocol: UDP}}, {{name: dns-tcp, port: 53, protocol: TCP}}]
 endpoints: [{{addresses: [{host}]}}]
 """
+COREFILE = """\
+.:53 {{
+  errors
+  kubernetes {domain} {{
+    kubeconfig {folder}/admin.conf lab
+  }}
+}}
+"""
 
 
 def write_settings(folder: Path) -> None:
@@ -74,6 +82,7 @@ def write_settings(folder: Path) -> None:
     (folder / "containerd.toml").write_text(CONTAINERD.format(**places))
     (folder / "kubelet.yaml").write_text(KUBELET.format(**places))
     (folder / "dns.yaml").write_text(DNS.format(**places))
+    (folder / "Corefile").write_text(COREFILE.format(**places))
     (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     (folder / "network").mkdir()
     (folder / "network/10-bridge.conflist").write_text(json.dumps(network(folder)))

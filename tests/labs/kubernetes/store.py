@@ -59,8 +59,11 @@ class Store:
         }
 
     def rows(self, folder: str) -> list[tuple[int, int, int]]:
-        """The rows that are committed below a folder of the bucket."""
-        files = [path for path in (self._objects / BUCKET / folder).rglob("*") if path.is_file()]
+        """The rows that are committed below a folder of the bucket.
+
+        The server writes an object into a file with another suffix first.
+        """
+        files = [path for path in (self._objects / BUCKET / folder).rglob("*.txt") if path.is_file()]
         lines = [line for path in files if not path.name.startswith((".", "_")) for line in path.open()]
         return [ast.literal_eval(line) for line in lines]
 

@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.labs.kubernetes.cluster import Cluster, is_isolated
 from tests.labs.kubernetes.helm import CHART, place, run_helm
-from tests.labs.kubernetes.images import archive_of, make_pause_image
+from tests.labs.kubernetes.images import make_pause_image, name_of
 from tests.labs.kubernetes.lab import EXECUTORS, PROGRAM, SERVERS, SLOW, Lab
 from tests.labs.kubernetes.overlays import TOKEN
 from tests.labs.kubernetes.store import BUCKET, Store
+from tests.labs.kubernetes.submission import submitted
 
 IMAGE = os.environ.get("PENSTOCK_LAB_IMAGE", "")
+SUSPENDED, ENDED = "143", "0"
+"""Exit statuses of a driver and of a server that end in an orderly manner."""
 JOB_POD = "app.kubernetes.io/name=penstock-job"
 pytestmark = [
     pytest.mark.soak,
@@ -40,6 +45,22 @@ DYNAMIC = (
     "spark.dynamicAllocation.maxExecutors=3",
     "spark.executor.instances=0",
 )
+OBSTACLES = {
+    "spark.kubernetes.container.image": (
+        "registry.invalid/none:1",
+        "image 'registry.invalid/none:1'",
+        "correct spark.kubernetes.container.image",
+    ),
+    "spark.kubernetes.executor.request.cores": ("64", "waits for a node", "spark.kubernetes.executor.request.cores"),
+    "spark.kubernetes.executor.secretKeyRef.KEY": ("nowhere:key", "cannot be created", 'secret "nowhere" not found'),
+}
+"""Settings with a value that keeps executors from starting, and what the error has to say."""
+OTHER_VALUE = {r"configuration__execution\.checkpointing\.timeout": "9 min"}
+SUBMITTED = {
+    "lose_executor": "an executor's pod of a job of `spark-submit` is deleted by force",
+    "lose_driver": "the driver's pod of `spark-submit` is deleted by force, and the job is submitted again",
+    "suspend_driver": "the driver's pod of `spark-submit` is deleted, and the job is submitted again",
+}
 FAULTS = ("an executor's pod is deleted by force", "the driver's process is killed", "the leader's pod is deleted",
           "the leader's container is killed")  # fmt: skip
 
@@ -48,7 +69,7 @@ FAULTS = ("an executor's pod is deleted by force", "the driver's process is kill
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("kubernetes")
     with Cluster(folder, [make_pause_image(), IMAGE]) as cluster:
-        yield Lab(cluster, Store(cluster), archive_of(IMAGE)[1], tmp_path_factory.mktemp("overlays"))
+        yield Lab(cluster, Store(cluster), name_of(IMAGE), tmp_path_factory.mktemp("overlays"))
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +89,18 @@ def recoveries() -> Iterator[dict[str, float]]:
 
 
 def test_every_server_of_the_service_answers(servers: Lab) -> None:
-    """Requests reach both pods, of which one forwards."""
-    assert all(servers.ask("/overview")["flink-version"] for _ in range(10))
+    """Requests reach both pods, of which one forwards; the pages and the log come with them."""
+    for _ in range(10):
+        assert servers.ask("/overview")["flink-version"]
+        assert servers.fetch("/").lower().startswith("<!doctype html>")
+    assert servers.fetch("/jobmanager/log")
     standby = next(name for name in servers.ready(SERVERS) if name != servers.leader())
     command = ("python", "-c", FORWARDED)
     assert servers.inside(standby, *command, TOKEN) == "200"
 
 
 def test_results_are_exact_through_faults(servers: Lab, recoveries: dict[str, float]) -> None:
-    lab, folder, numbers = servers, "faults", 8000
+    lab, folder, numbers = servers, "faults", 6000
     job = lab.submit(folder, numbers, 20)
 
     def delete_leader() -> None:
@@ -90,6 +114,8 @@ def test_results_are_exact_through_faults(servers: Lab, recoveries: dict[str, fl
     )
     for name, fault in zip(FAULTS, faults, strict=True):
         recoveries[name] = lab.pause(folder, fault)
+        assert lab.fetch(f"/jobs/{job}/log")
+    lab.cluster.await_true("earlier drivers leave no pods", lambda: len(lab.applications()) == 1, SLOW)
     lab.check(folder, numbers)
     lab.cluster.await_true("the job has finished", lambda: lab.state(job) == "FINISHED", SLOW)
 
@@ -100,24 +126,25 @@ def test_executors_have_no_rights(servers: Lab) -> None:
     assert may == "no"
 
 
-def test_an_image_that_cannot_be_pulled_is_named(servers: Lab) -> None:
-    settings = ("spark.kubernetes.container.image=registry.invalid/none:1", "slot.request.timeout=40 s")
-    job = servers.submit("never", 10, 10, *settings, "restart-strategy.type=none")
-    servers.cluster.await_true("the job has failed", lambda: servers.state(job) == "FAILED", SLOW)
-    said = servers.failure(job)
-    assert "image 'registry.invalid/none:1'" in said and "spark.kubernetes.container.image" in said
-
-
-def test_executors_without_a_node_are_explained(servers: Lab) -> None:
-    settings = ("spark.kubernetes.executor.request.cores=64", "slot.request.timeout=40 s")
-    job = servers.submit("never", 10, 10, *settings, "restart-strategy.type=none")
-    servers.cluster.await_true("the job has failed", lambda: servers.state(job) == "FAILED", SLOW)
-    said = servers.failure(job)
-    assert "waits for a node" in said and "spark.kubernetes.executor.request.cores" in said
+def test_what_keeps_executors_from_starting_is_named(servers: Lab) -> None:
+    """When the request timeout is over, each job fails with one error, and nothing is written."""
+    folder, options = "never", ("slot.request.timeout=40 s", "restart-strategy.type=none")
+    jobs = {
+        setting: servers.submit(folder, 10, 10, f"{setting}={value}", *options)
+        for setting, (value, *_) in OBSTACLES.items()
+    }
+    for setting, (_, *words) in OBSTACLES.items():
+        job = jobs[setting]
+        servers.cluster.await_true(
+            f"the job has failed: {setting}", lambda job=job: servers.state(job) == "FAILED", SLOW
+        )
+        said = servers.failure(job)
+        assert all(word in said for word in words), said
+    assert servers.rows(folder) == 0
 
 
 def test_a_job_brings_its_executors(servers: Lab, recoveries: dict[str, float]) -> None:
-    folder, numbers = "dynamic", 3000
+    folder, numbers = "dynamic", 2000
     job = servers.submit(folder, numbers, 20, *DYNAMIC)
     recoveries["an executor's pod is deleted by force, with dynamic allocation"] = servers.pause(
         folder, lambda: servers.delete(servers.ready(EXECUTORS)[0], "--grace-period=0", "--force")
@@ -126,38 +153,105 @@ def test_a_job_brings_its_executors(servers: Lab, recoveries: dict[str, float]) 
     servers.cluster.await_true("the job has finished", lambda: servers.state(job) == "FINISHED", SLOW)
 
 
+def test_a_driver_of_spark_submit_runs_in_a_pod(servers: Lab, recoveries: dict[str, float]) -> None:
+    """`spark-submit --deploy-mode cluster`: a lost driver goes on when the same command is given again."""
+    name, numbers = "submitted", 6000
+    with submitted(servers, name, numbers, 20) as job:
+        for fault, text in SUBMITTED.items():
+            recoveries[text] = servers.pause(name, getattr(job, fault))
+        servers.check(name, numbers)
+        assert job.await_end() == 0
+        assert "Succeeded" in job.log()
+
+
+def test_the_driver_of_spark_submit_names_what_is_wrong(servers: Lab) -> None:
+    settings = {
+        "spark.kubernetes.executor.container.image": "registry.invalid/none:1",
+        "spark.penstock.slot.request.timeout": "40 s",
+        "spark.penstock.restart-strategy.type": "none",
+    }
+    with submitted(servers, "submit-never", 10, 10, settings) as job:
+        assert job.await_end() == 0, "Spark tells that the driver has failed in its log, not by its exit status"
+        assert "image 'registry.invalid/none:1'" in job.driver_log()
+        assert "Failed" in job.log()
+    assert servers.rows("submit-never") == 0
+
+
+def test_servers_end_by_themselves(servers: Lab, recoveries: dict[str, float]) -> None:
+    """Each ends when it is told to, and is not killed when its time is over."""
+    for role in ("a standby", "a leader without jobs"):
+        leader = servers.leader()
+        assert leader is not None
+        pod = leader if "leader" in role else next(name for name in servers.ready(SERVERS) if name != leader)
+        status, recoveries[f"the pod of {role} is deleted, until it is gone"] = servers.end(pod)
+        assert status == ENDED
+        servers.await_servers(2)
+
+
+def test_the_chart_installs_servers(lab: Lab) -> None:
+    """In a namespace of their own. Other values start them anew, and a job goes on."""
+    chart, folder, numbers = replace(lab, namespace="chart"), "chart-servers", 3000
+    lab.cluster.kubectl("create", "namespace", chart.namespace)
+    lab.cluster.kubectl("label", "namespace", chart.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    install_chart(chart, "install", "penstock", token__value=TOKEN)
+    chart.await_servers(2)
+    first = chart.ready(SERVERS)
+    job = chart.submit(folder, numbers, 20)
+    chart.await_rows(folder, 1)
+    install_chart(chart, "upgrade", "penstock", token__value=TOKEN, **OTHER_VALUE)
+    lab.cluster.kubectl("-n", chart.namespace, "rollout", "status", "deployment/penstock")
+    chart.await_servers(2)
+    assert not set(first) & set(chart.ready(SERVERS))
+    assert chart.rows(folder) < numbers, "the servers have to be replaced while the job runs"
+    chart.check(folder, numbers)
+    lab.cluster.await_true("the job has finished", lambda: chart.state(job) == "FINISHED", SLOW)
+    assert run_helm("uninstall", "penstock", "-n", chart.namespace, KUBECONFIG=kubeconfig(lab)).returncode == 0
+    lab.cluster.await_true("all pods are gone", lambda: not chart.objects("pods"), SLOW)
+
+
 def test_the_chart_installs_a_job(servers: Lab) -> None:
     """In the namespace of the servers, beside them."""
-    lab, folder, numbers = servers, "chart", 1000
-    repository, _, tag = lab.image.rpartition(":")
-    variables = {f"storage__variables__{name}": value for name, value in lab.store.variables.items()}
+    lab, folder, numbers = servers, "chart-job", 500
     arguments = json.dumps([f"s3://{BUCKET}/{folder}", str(numbers), "50"])
-    done = run_helm(
-        *("install", "counts", CHART, "-n", "penstock", "-f", CHART / "values-job.yaml"),
-        *("--set-file", f"job.source={PROGRAM}", "--set-json", f"job.arguments={arguments}"),
-        *place(image__repository=repository, image__tag=tag, storage__url=f"s3://{BUCKET}", **variables),
-        KUBECONFIG=f"{lab.cluster.folder}/admin.conf",
-    )
-    assert done.returncode == 0, done.stderr
+    program = ("--set-file", f"job.source={PROGRAM}", "--set-json", f"job.arguments={arguments}")
+    install_chart(lab, "install", "counts", "-f", CHART / "values-job.yaml", *program)
     lab.check(folder, numbers)
     lab.cluster.await_true("the Job is complete", lambda: job_status(lab, "counts-job").get("succeeded") == 1, SLOW)
     assert job_status(lab, "counts-job").get("failed", 0) == 0
 
 
 def test_a_single_job_goes_on_when_its_pod_is_deleted(lab: Lab, recoveries: dict[str, float]) -> None:
-    folder, numbers = "single", 3000
+    folder, numbers = "single", 2000
     lab.apply("deployment/kubernetes/job", shorter_job(folder, numbers, 20))
     lab.await_rows(folder, 1)
     (first,) = lab.ready(JOB_POD)
-    recoveries["the pod of a single job is deleted"] = lab.pause(folder, lambda: lab.delete(first))
+    ends = []
+    recoveries["the pod of a single job is deleted"] = lab.pause(folder, lambda: ends.append(lab.end(first)))
+    ((status, seconds),) = ends
+    recoveries["the pod of a single job is deleted, until it is gone"] = seconds
+    assert status == SUSPENDED
     lab.check(folder, numbers)
     lab.cluster.await_true("the Job is complete", lambda: job_status(lab).get("succeeded") == 1, SLOW)
     assert job_status(lab).get("failed", 0) == 0
     assert not [one for one in job_status(lab)["conditions"] if one["type"] == "Failed"]
 
 
+def kubeconfig(lab: Lab) -> str:
+    return f"{lab.cluster.folder}/admin.conf"
+
+
+def install_chart(lab: Lab, verb: str, release: str, *options: str | Path, **values: str) -> None:
+    """Install a release of the chart, or upgrade it, with the image and the storage of the lab."""
+    repository, _, tag = lab.image.rpartition(":")
+    variables = {f"storage__variables__{name}": value for name, value in lab.store.variables.items()}
+    chosen = {"image__repository": repository, "image__tag": tag, "storage__url": f"s3://{BUCKET}/{lab.namespace}"}
+    settings = place(**chosen, **variables, **values)
+    done = run_helm(verb, release, CHART, "-n", lab.namespace, *options, *settings, KUBECONFIG=kubeconfig(lab))
+    assert done.returncode == 0, done.stderr
+
+
 def job_status(lab: Lab, name: str = "penstock-job") -> dict[str, object]:
-    (job,) = (job for job in lab.cluster.objects("jobs") if job["metadata"]["name"] == name)
+    (job,) = (job for job in lab.objects("jobs") if job["metadata"]["name"] == name)
     status: dict[str, object] = job["status"]
     return status
 

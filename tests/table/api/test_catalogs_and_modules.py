@@ -1,5 +1,7 @@
 """Catalogs with partitions, models and descriptors; modules; the columns of resolved schemas."""
 
+import sys
+
 import pytest
 
 from penstock.errors import ValidationException
@@ -19,6 +21,7 @@ from penstock.table.catalogs.memory_catalog import (
     UniqueConstraint,
     WatermarkSpec,
 )
+from penstock.table.catalogs.plugins import offers
 from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 from penstock.util.exceptions import (
@@ -221,3 +224,74 @@ def test_databases_are_listed_in_order(t_env):
     t_env.execute_sql("CREATE DATABASE b")
     t_env.execute_sql("CREATE DATABASE a")
     assert rows(t_env, "SHOW DATABASES") == [("a",), ("b",), ("default_database",)]
+
+
+PLUGIN = """
+from penstock.table import DataTypes, Module
+from penstock.table.udf import udf
+from penstock.table.catalogs.memory_catalog import Catalog
+
+class Greetings(Module):
+    def __init__(self, greeting):
+        self.hello = udf(lambda name: f"{greeting} {name}", result_type=DataTypes.STRING())
+
+    def list_functions(self):
+        return ["hello", "upper"]
+
+    def get_function(self, name):
+        return self.hello if name.lower() in self.list_functions() else None
+
+def make_module(options):
+    return Greetings(options.get("greeting", "hello"))
+
+def make_catalog(options):
+    return Catalog(options["default-database"])
+
+def make_nothing(options):
+    return None
+"""
+NAMES = """
+[penstock.table.catalogs]
+shelf = my_plugin:make_catalog
+nothing = my_plugin:make_nothing
+[penstock.table.modules]
+greetings = my_plugin:make_module
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    (tmp_path / "my_plugin.py").write_text(PLUGIN)
+    about = tmp_path / "my_plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(NAMES)
+    monkeypatch.syspath_prepend(tmp_path)
+    offers.cache_clear()
+    yield
+    offers.cache_clear()
+    sys.modules.pop("my_plugin", None)
+
+
+def test_sql_makes_catalogs_of_other_packages(t_env, plugin):
+    t_env.execute_sql("CREATE CATALOG s WITH ('type' = 'shelf', 'default-database' = 'first')")
+    t_env.execute_sql("USE CATALOG s")
+    assert rows(t_env, "SHOW DATABASES") == [("first",)]
+    with pytest.raises(ValidationException, match="the type 'generic_in_memory' or 'nothing' or 'shelf', not"):
+        t_env.execute_sql("CREATE CATALOG x WITH ('type' = 'shelves')")
+    with pytest.raises(ValidationException, match=r"the entry point 'nothing' .* makes a Catalog, not None"):
+        t_env.execute_sql("CREATE CATALOG x WITH ('type' = 'nothing')")
+
+
+def test_sql_loads_modules_of_other_packages(t_env, plugin):
+    with pytest.raises(ValidationException, match="is core, which has no options; and by entry points greetings"):
+        t_env.execute_sql("LOAD MODULE dummy")
+    t_env.execute_sql("LOAD MODULE greetings WITH ('greeting' = 'good day')")
+    assert rows(t_env, "SHOW MODULES") == [("core",), ("greetings",)]
+    assert ("hello",) in rows(t_env, "SHOW FUNCTIONS")
+    assert rows(t_env, "SELECT Hello('Ada'), UPPER('a')") == [("good day Ada", "A")]
+    t_env.execute_sql("USE MODULES greetings, core")
+    assert rows(t_env, "SELECT UPPER('a'), LOWER('B')") == [("good day a", "b")]
+    t_env.execute_sql("USE MODULES core")
+    with pytest.raises(ValidationException, match="there is no function HELLO"):
+        t_env.execute_sql("SELECT hello('Ada')")

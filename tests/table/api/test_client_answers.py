@@ -1,11 +1,14 @@
 """The words in which the SQL client answers, and listings of functions, views and jars."""
 
+import re
+
 import pytest
 
-from penstock.errors import ValidationException
+from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.service.cli.exit_codes import CommandFailed
 from penstock.service.cli.sql.sql_client import SqlClient
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.catalog import CatalogFunction, ObjectPath
 from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 
@@ -61,6 +64,21 @@ def test_a_script_may_gather_inserts(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "Received a total of 1 row"
 
 
+def test_the_client_says_how_long_a_query_took_when_asked(tmp_path, capsys):
+    script(tmp_path, "SET 'sql-client.display.print-time-cost' = 'true'", "SHOW TABLES")
+    assert re.fullmatch(r"\(\d+\.\d\d s\)", capsys.readouterr().out.splitlines()[-1])
+    script(tmp_path, "SET 'sql-client.verbose' = 'true'", "SHOW TABLES")
+    assert capsys.readouterr().out.splitlines()[-1] == "1 row in set"
+
+
+def test_a_verbose_client_shows_the_traceback_of_an_error(tmp_path):
+    with pytest.raises(CommandFailed, match="SELECT 1 / nothing\n") as brief:
+        script(tmp_path, "SELECT 1 / nothing")
+    assert "Traceback" not in str(brief.value)
+    with pytest.raises(CommandFailed, match="Traceback"):
+        script(tmp_path, "SET 'sql-client.verbose' = 'true'", "SELECT 1 / nothing")
+
+
 def test_rows_of_values_are_written_in_their_order(tmp_path, capsys):
     values = ", ".join(f"({n})" for n in range(9))
     script(tmp_path, "SET 'table.dml-sync' = 'true'", f"INSERT INTO s VALUES {values}", "SELECT * FROM s")
@@ -68,7 +86,50 @@ def test_rows_of_values_are_written_in_their_order(tmp_path, capsys):
     assert rows == [str(n) for n in range(9)]
 
 
+def test_reset_returns_options_to_those_of_the_start(capsys):
+    client = SqlClient({"parallelism.default": "2", "rest.port": "8081"})
+    client.environment.execute_sql("SET 'parallelism.default' = '3'")
+    client.environment.execute_sql("SET 'table.exec.state.ttl' = '1 h'")
+    client.environment.execute_sql("RESET 'parallelism.default'")
+    assert column(client.environment, "SET", 1) == ["2", "8081", "1 h"]
+    client.environment.execute_sql("SET 'rest.port' = '1'")
+    client.environment.execute_sql("RESET")
+    assert column(client.environment, "SET", 1) == ["2", "8081"]
+
+
 # --- functions ---
+@pytest.mark.filterwarnings("ignore:function .* cannot run here")
+def test_a_function_of_java_is_an_entry_that_no_query_can_call(t_env):
+    t_env.execute_sql("CREATE FUNCTION f AS 'com.example.F' USING JAR '/lib/f.jar'")
+    t_env.execute_sql("CREATE TEMPORARY FUNCTION g AS 'com.example.G' LANGUAGE SCALA")
+    t_env.create_java_temporary_system_function("h", "com.example.H")
+    assert column(t_env, "SHOW USER FUNCTIONS") == ["f", "g", "h"]
+    told = [*zip(column(t_env, "DESCRIBE FUNCTION f"), column(t_env, "DESCRIBE FUNCTION f", 1), strict=True)]
+    assert told[2:] == [
+        ("class name", "com.example.F"),
+        ("function language", "JAVA"),
+        ("resource uris", "[ResourceUri{resourceType=JAR, uri='/lib/f.jar'}]"),
+    ]
+    for name in "fgh":
+        with pytest.raises(UnsupportedOperation, match=f"function {name}: 'com.example.{name.upper()}' is in"):
+            t_env.execute_sql(f"SELECT {name}(b) FROM t")
+    t_env.execute_sql("ALTER FUNCTION f AS 'com.example.Other'")
+    assert column(t_env, "DESCRIBE FUNCTION f", 1)[2] == "com.example.Other"
+    t_env.execute_sql("DROP FUNCTION f")
+    assert column(t_env, "SHOW USER FUNCTIONS") == ["g", "h"]
+
+
+def test_a_function_that_a_catalog_knows_by_its_name_is_imported(t_env):
+    entry = CatalogFunction.create_instance(f"{__name__}.DOUBLE")
+    t_env.get_catalog("default_catalog").create_function(ObjectPath("default_database", "twice"), entry)
+    assert column(t_env, "SELECT twice(CAST(21 AS BIGINT))") == [42]
+
+
+def test_a_function_of_java_warns(t_env):
+    with pytest.warns(UserWarning, match="function f: 'com.example.F' is in JAVA, and JAVA cannot run here"):
+        t_env.execute_sql("CREATE FUNCTION f AS 'com.example.F'")
+
+
 def test_functions_are_listed_by_database(t_env):
     t_env.execute_sql("CREATE DATABASE other")
     t_env.create_temporary_function("here", DOUBLE)

@@ -73,10 +73,10 @@ def test_settings_come_before_the_environment_and_reach_it(env):
     configuration = Configuration().set_string("parallelism.default", "3").set_string("pipeline.name", "mine")
     settings = EnvironmentSettings.new_instance().with_configuration(configuration).in_batch_mode().build()
     t_env = StreamTableEnvironment.create(env, settings)
-    assert env.get_parallelism() == 3 and env._settings.mode is BATCH and env._settings.job_name == "mine"
+    assert env.get_parallelism() == 3 and env.settings.mode is BATCH and env.settings.job_name == "mine"
     assert rows(t_env.sql_query("SELECT n FROM (VALUES (2), (1)) AS t(n) ORDER BY n")) == [(1,), (2,)]
     other = StreamTableEnvironment.create(env, EnvironmentSettings.in_streaming_mode())
-    assert env._settings.mode is RuntimeExecutionMode.STREAMING and not other._batch
+    assert env.settings.mode is RuntimeExecutionMode.STREAMING and not other.is_batch
 
 
 def test_options_of_the_environment_are_those_of_its_tables(env):

@@ -52,7 +52,14 @@ def test_a_set_that_is_gathered_has_a_statement_for_each_part():
 
 @pytest.mark.parametrize(
     ("text", "complete"),
-    [("", True), ("SELECT 1", False), ("SELECT 1;", True), ("SELECT ';", False), ("SELECT 1; SELECT", False)],
+    [
+        ("", True),
+        ("SELECT 1", False),
+        ("SELECT 1;", True),
+        ("SELECT ';", False),
+        ("SELECT 1; SELECT", False),
+        ("/*;", False),
+    ],
 )
 def test_a_prompt_knows_when_a_statement_is_whole(text, complete):
     assert is_complete(text) is complete

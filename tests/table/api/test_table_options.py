@@ -76,7 +76,7 @@ def test_input_is_gathered_no_longer_than_a_mini_batch_may_last(t_env, latency, 
 def test_an_epoch_reads_no_more_than_a_mini_batch(t_env, size, most):
     t_env.get_config().set(f"{MINI}.enabled", "true").set(f"{MINI}.allow-latency", "1 s").set(f"{MINI}.size", size)
     t_env.execute_sql("SELECT 1")
-    assert t_env._env._settings.max_records == most
+    assert t_env._env.settings.max_records == most
 
 
 def test_the_parallelism_of_queries(t_env):

@@ -10,9 +10,8 @@ import pytest
 
 from penstock.common import Row, RowKind
 from penstock.errors import InvalidArgument, ValidationException
-from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment, types
 from penstock.table.expression.function_declarations import udaf, udf, udtaf, udtf
-from penstock.table.types import data_types as types
 from penstock.table.types.data_types import LONGEST, RowField, RowType, UserDefinedType, ZonedTimestampType
 from penstock.testing import in_process
 

@@ -225,6 +225,16 @@ class Case:
         )
         return Query("rollup", text, "k TEXT, c BIGINT, s BIGINT", ("k",), "DEDUPLICATE", sqlite)
 
+    def ask_total(self) -> Query:
+        """Rows of one subtask and of several in one union."""
+        text = f"SELECT '-' AS k, COUNT(*) AS c, {self._aggregate()} AS m FROM t{{}} UNION ALL {self._groups()}"
+        sqlite = text.format(" HAVING COUNT(*) > 0")
+        return Query("total", text.format(""), "k TEXT, c BIGINT, m BIGINT", ("k",), "DEDUPLICATE", sqlite)
+
+    def ask_whole_by_value(self) -> Query:
+        text = f"SELECT COUNT(*) AS c, {self._aggregate()} AS m FROM t WHERE {self._where()}"
+        return Query("whole by value", text, "c BIGINT, m BIGINT", ("c",), "", f"SELECT * FROM ({text}) WHERE c > 0")
+
     def ask_other_key(self) -> Query:
         text = f"SELECT c, k FROM ({self._groups()}) q"
         return Query("another key", text, "c BIGINT, k TEXT", ("c",), "DEDUPLICATE", youngest=True)

@@ -97,7 +97,7 @@ def test_a_lookup_takes_back_what_it_sent(t_env: StreamTableEnvironment, tmp_pat
         "CREATE TABLE names (k STRING, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'jdbc', "
         f"'url' = 'jdbc:sqlite:{path}', 'table-name' = 'names')"
     )
-    t_env._env._settings.max_records = 1
+    t_env._env.settings.max_records = 1
     t_env.create_temporary_function("seen", udf(Renames(path), result_type=DataTypes.INT()))
     t_env.get_config().set("table.optimizer.non-deterministic-update.strategy", "TRY_RESOLVE")
     log = [("+I", "a", 1), ("+I", "b", 1), ("+I", "c", 2), ("-U", "a", 1), ("+U", "a", 3), ("-D", "b", 1)]

@@ -29,7 +29,7 @@ class Sink:
         self.env = StreamTableEnvironment.create(environment_settings=EnvironmentSettings.in_streaming_mode())
         self.env.get_config().set("parallelism.default", "1")
         if epoch_records is not None:
-            self.stream_env._settings.max_records = epoch_records
+            self.stream_env.settings.max_records = epoch_records
 
     @property
     def stream_env(self) -> Any:
@@ -172,6 +172,28 @@ def test_changes_keep_their_order_on_the_way_into_a_parallel_sink(sink: Sink) ->
     sink.declare("s", "k TEXT, n INT", "k")
     sink.env.execute_sql("INSERT INTO s SELECT k, n FROM t WHERE n > -1").wait()
     assert sink.rows("s") == [("a", 12)]
+
+
+@pytest.mark.parametrize("grouped", ["SELECT k, COUNT(*) AS c FROM t GROUP BY k", "SELECT k, MAX(n) FROM t GROUP BY k"])
+def test_changes_of_one_subtask_keep_their_order_in_a_union_with_those_of_several(sink: Sink, grouped: str) -> None:
+    log: list[tuple[Any, ...]] = [("+I", "a", 0)]
+    for number in range(8):
+        log += [("-U", "a", number), ("+U", "a", number + 1)]
+    sink.changes("t", [*log, ("+I", "b", 1), ("-D", "a", 8)], key=True)
+    sink.env.get_config().set("parallelism.default", "3")
+    sink.declare("s", "k TEXT, c BIGINT", "k")
+    total = "SELECT 'total' AS k, CAST(SUM(n) AS BIGINT) AS c FROM t"
+    sink.env.execute_sql(f"INSERT INTO s {total} UNION ALL {grouped} ON CONFLICT DO DEDUPLICATE").wait()
+    assert sink.rows("s") == [("b", 1), ("total", 1)]
+
+
+def test_an_update_whose_rows_are_separated_by_a_shuffle_moves_the_row(sink: Sink) -> None:
+    sink.changes("t", inserts(("a", 1), ("b", 2), ("c", 3), ("d", 4)))
+    sink.env.get_config().set("parallelism.default", "3")
+    sink.env.get_config().set("table.exec.sink.keyed-shuffle", "FORCE")
+    sink.declare("s", "c BIGINT, m INT", "c")
+    sink.env.execute_sql("INSERT INTO s SELECT COUNT(*) AS c, MAX(n) AS m FROM t").wait()
+    assert sink.rows("s") == [(4, 4)]
 
 
 # --- keys of the query that differ from those of the sink ---

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.table.functions import Moment, compiled
+from penstock.table.functions import Moment, compile_rex
 from penstock.table.functions.library.text_forms import float_text
 from penstock.table.logical.rex import Rex
 from penstock.table.sql import Binder
@@ -46,7 +46,7 @@ def bound(text: str) -> Rex:
 def evaluated(text: str) -> tuple[str, Any]:
     """The type of an expression and its value in the form of recorded.json."""
     rex = bound(text)
-    column = compiled(rex)(_ONE_ROW, NOW)
+    column = compile_rex(rex)(_ONE_ROW, NOW)
     return rex.type.as_sql(), plain(values_of(column, rex.type)[0], rex.type)
 
 

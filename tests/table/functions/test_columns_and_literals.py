@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.table.functions import compiled
+from penstock.table.functions import compile_rex
 from penstock.table.functions.evaluation import is_word
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex, rewritten
 from penstock.table.types.arrow_forms import array_of, values_of
@@ -52,7 +52,7 @@ def batch_of(columns: list[Literal], nulls: bool = True) -> pa.RecordBatch:
 
 def outcome(rex: Rex, batch: pa.RecordBatch) -> Any:
     try:
-        return [repr(value) for value in values_of(compiled(rex)(batch, NOW), rex.type)]
+        return [repr(value) for value in values_of(compile_rex(rex)(batch, NOW), rex.type)]
     except PenstockError as error:
         return type(error).__name__
 

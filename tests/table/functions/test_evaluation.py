@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import TableException, ValidationException
-from penstock.table.functions import Moment, compiled, constant, resolve
+from penstock.table.functions import Moment, compile_rex, constant, resolve
 from penstock.table.logical.nodes import Column
 from penstock.table.logical.rex import Literal, Rex
 from penstock.table.sql import Binder
@@ -40,7 +40,7 @@ def expression(text: str) -> Rex:
 
 
 def values(text: str, batch: pa.RecordBatch = BATCH) -> list[object]:
-    return compiled(expression(text))(batch, Moment()).to_pylist()
+    return compile_rex(expression(text))(batch, Moment()).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_time_is_handed_in() -> None:
         "CAST(EXTRACT(HOUR FROM TO_TIMESTAMP_LTZ(0, 3)) AS STRING)": "9",
         "CAST(FLOOR(TO_TIMESTAMP_LTZ(0, 3) TO DAY) AS STRING)": "1970-01-01 00:00:00.000",
     }.items():
-        assert compiled(bound(text))(BATCH.slice(0, 1), moment).to_pylist() == [wanted]
+        assert compile_rex(bound(text))(BATCH.slice(0, 1), moment).to_pylist() == [wanted]
 
 
 def test_resolve_takes_names_in_any_case() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.table.functions import Moment, cast, compiled, resolve
+from penstock.table.functions import Moment, cast, compile_rex, resolve
 from penstock.table.functions.library.cast_kernels import conversion
 from penstock.table.functions.library.decimal_kernels import fit_decimal
 from penstock.table.functions.library.text_forms import text_form
@@ -23,7 +23,7 @@ STRING = t.DataTypes.STRING()
 
 def evaluated(rex: Rex, *columns: pa.Array) -> list[object]:
     batch = pa.RecordBatch.from_arrays(list(columns), [str(index) for index in range(len(columns))])
-    return values_of(compiled(rex)(batch, Moment()), rex.type)
+    return values_of(compile_rex(rex)(batch, Moment()), rex.type)
 
 
 @st.composite
@@ -129,7 +129,7 @@ def test_moments_are_written_alike(
     form = text_form(kind, zone)
     batch = pa.RecordBatch.from_arrays([array_of(moments, kind)], ["moment"])
     rex = cast(InputRef(kind, 0), STRING)
-    found = compiled(rex)(batch, Moment(zone=zone)).to_pylist()
+    found = compile_rex(rex)(batch, Moment(zone=zone)).to_pylist()
     assert found == [None if one is None else form(one) for one in moments]
 
 
@@ -138,5 +138,5 @@ def test_dates_in_a_pattern_are_cut_in_the_zone() -> None:
     moments = [datetime.datetime(2024, 1, 1, hour, 30, tzinfo=datetime.UTC) for hour in (0, 14, 15, 23)]
     rex = resolve("DATE_FORMAT", [InputRef(kind, 0), Literal(t.CharType(10, False), "yyyy-MM-dd")])
     batch = pa.RecordBatch.from_arrays([array_of(moments, kind)], ["moment"])
-    found = compiled(rex)(batch, Moment(zone="Asia/Tokyo")).to_pylist()
+    found = compile_rex(rex)(batch, Moment(zone="Asia/Tokyo")).to_pylist()
     assert found == ["2024-01-01", "2024-01-01", "2024-01-02", "2024-01-02"]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.table.functions import compiled
+from penstock.table.functions import compile_rex
 from penstock.table.logical.nodes import Column, Columns
 from penstock.table.sql import Binder
 from penstock.table.sql.parse.type_parser import parse_type
@@ -58,7 +58,7 @@ def test_expressions_over_columns(part: int) -> None:
     rows, binder, problems = batch_of(columns, recorded["rows"]), Binder(NoTables()), []
     for text, wanted in recorded["expressions"].items():
         rex = binder.expression(text, columns)
-        found = [plain(value, rex.type) for value in values_of(compiled(rex)(rows, NOW), rex.type)]
+        found = [plain(value, rex.type) for value in values_of(compile_rex(rex)(rows, NOW), rex.type)]
         if without_nullability(wanted["type"]) != without_nullability(rex.type.summary()):
             problems.append(f"{text}: {rex.type.summary()}, but Flink's type is {wanted['type']}")
         problems += [

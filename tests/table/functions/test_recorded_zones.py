@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.table.functions import Moment, compiled
+from penstock.table.functions import Moment, compile_rex
 from penstock.table.types.arrow_forms import values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,7 +33,7 @@ def test_moments_in_zones(zone: str) -> None:
     for text, wanted in RECORDED[zone].items():
         try:
             rex = bound(text)
-            column = compiled(rex)(_ONE_ROW, Moment(processing_time=1, zone=zone))
+            column = compile_rex(rex)(_ONE_ROW, Moment(processing_time=1, zone=zone))
             kind, value = rex.type.as_sql(), plain(values_of(column, rex.type)[0], rex.type)
         except PenstockError as error:
             kind, value = str(error), None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.functions import compiled, names
+from penstock.table.functions import compile_rex, names
 from penstock.table.functions.library.text_forms import text_form
 from penstock.table.types.arrow_forms import values_of
 from penstock.testing import in_process
@@ -31,7 +31,7 @@ SCALARS, AGGREGATES = map(examples, PAGE.split("## Aggregates"))
 
 def result(text: str) -> str:
     rex = bound(text)
-    value = values_of(compiled(rex)(_ONE_ROW, NOW), rex.type)[0]
+    value = values_of(compile_rex(rex)(_ONE_ROW, NOW), rex.type)[0]
     return "NULL" if value is None else text_form(rex.type)(value)
 
 

@@ -73,7 +73,7 @@ def run(
 
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     if epoch_records is not None:
-        env._settings.max_records = epoch_records
+        env.settings.max_records = epoch_records
     with in_process(), planner.rows(relation).execute_and_collect() as results:
         return [(str(row.get_row_kind()), *row) for row in results]
 

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.table.logical.building import aggregate
 from penstock.table.logical.rex import AggregateCall
+from penstock.table.operators.aggregate import group_aggregate
 from penstock.table.types.data_types import BigIntType
 from tests.table.runtime.table_programs import BIGINT, INT, STRING, changes, environment, final, run, values
 
@@ -88,3 +89,13 @@ def test_any_cut_into_epochs_gives_what_the_oracle_says(seed: int) -> None:
     found = final(run(plan, env, epoch_records=rng.choice([1, 3, 17, None])))
     width = 8 if seed % 3 else 5
     assert found == sorted((row[:width] for row in oracle(left)), key=repr)
+
+
+@pytest.mark.parametrize("phases", ["ONE_PHASE", "TWO_PHASE"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_distinct_rows_of_large_batches_come_once(phases: str, batch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_aggregate, "FEW", 0)
+    rows = [(number % 7, f"text {number % 5}", number) for number in range(70)]
+    plan = aggregate(values(rows, a=INT, b=STRING, c=INT), [1, 0], [])
+    found = run(plan, batch=batch, epoch_records=20, **{"table.optimizer.agg-phase-strategy": phases})
+    assert sorted(found) == sorted({("+I", text, key) for key, text, _ in rows})

@@ -26,7 +26,7 @@ def t_env() -> TableEnvironment:
 
 
 def plans(t_env: TableEnvironment, *queries: str) -> list[Relation]:
-    return [optimise(t_env.sql_query(query)._relation, True) for query in queries]
+    return [optimise(t_env.sql_query(query).relation, True) for query in queries]
 
 
 def test_the_top_of_what_is_common_is_found(t_env: TableEnvironment) -> None:

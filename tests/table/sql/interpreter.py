@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.table.functions import Moment, compiled
+from penstock.table.functions import Moment, compile_rex
 from penstock.table.logical import nodes as n
 from penstock.table.logical.rex import AggregateCall, Rex, SortKey
 from penstock.table.types.arrow_forms import array_of, values_of
@@ -26,7 +26,7 @@ def rows_of(plan: n.Relation, tables: Tables) -> list[Row]:
 def _values(rex: Rex, rows: Sequence[Row], columns: n.Columns) -> list[Any]:
     arrays = [array_of([row[index] for row in rows], column.type) for index, column in enumerate(columns)]
     batch = pa.RecordBatch.from_arrays(arrays, [f"c{index}" for index in range(len(columns))])
-    return list(values_of(compiled(rex)(batch, Moment()), rex.type)) if rows else []
+    return list(values_of(compile_rex(rex)(batch, Moment()), rex.type)) if rows else []
 
 
 def _scan(plan: n.Scan, tables: Tables) -> list[Row]:

@@ -68,8 +68,9 @@ def test_views_functions_databases_catalogs() -> None:
     view = only("CREATE TEMPORARY VIEW v (a, b) COMMENT 'c' AS SELECT 1, 2")
     assert isinstance(view, st.CreateView)
     assert (view.columns, view.query_text, view.comment, view.temporary) == (("a", "b"), "SELECT 1, 2", "c", True)
+    jar = "ResourceUri{resourceType=JAR, uri='x.jar'}"
     function = only("CREATE TEMPORARY SYSTEM FUNCTION IF NOT EXISTS f AS 'm.f' LANGUAGE PYTHON USING JAR 'x.jar'")
-    assert function == st.CreateFunction(("f",), "m.f", "PYTHON", True, True, True, ("x.jar",), text=function.text)
+    assert function == st.CreateFunction(("f",), "m.f", "PYTHON", True, True, True, (jar,), text=function.text)
     database = only("CREATE DATABASE IF NOT EXISTS c.d COMMENT 'x' WITH ('k' = 'v')")
     assert database == st.CreateDatabase(("c", "d"), "x", (("k", "v"),), True, text=database.text)
     catalog = only("CREATE CATALOG c WITH ('type' = 'generic_in_memory')")

@@ -15,7 +15,7 @@ from penstock.cep import (
     TimedOutPartialMatchHandler,
     WithinType,
 )
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.common import Duration, RestartStrategies, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import EmbeddedRocksDBStateBackend, OutputTag, StreamExecutionEnvironment
@@ -79,7 +79,7 @@ def test_refused_at_once(build, error, words):
 )
 def test_refused_as_a_whole(pattern, words):
     with pytest.raises(MalformedPatternException) as caught:
-        compiled(pattern)
+        compile_pattern(pattern)
     assert words in str(caught.value)
 
 

@@ -34,7 +34,7 @@ def test_the_pictures_hold_every_match(drawing):
 
 def test_the_automaton_has_every_edge(drawing):
     root = ElementTree.fromstring(drawing.automaton_picture())
-    states = drawing.compiled(drawing.Pattern.parse(drawing.EXPLAINED)).states
+    states = drawing.compile_pattern(drawing.Pattern.parse(drawing.EXPLAINED)).states
     edges = [element for element in root.iter() if element.get("marker-end")]
     assert len(edges) == sum(len(state.edges) for state in states)
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from penstock.cep import CEP, AfterMatchSkipStrategy, Pattern, RichIterativeCondition
-from penstock.cep.compiler import compiled
+from penstock.cep.compiler import compile_pattern
 from penstock.cep.event_matching import Matcher
 from penstock.cep.testing import PatternTester
 from penstock.common import Duration, WatermarkStrategy
@@ -121,7 +121,7 @@ class TestProcessingTime:
 
 class TestSavedMatches:
     def after(self, pattern, *events):
-        matcher = Matcher(compiled(pattern), reports_timeouts=False)
+        matcher = Matcher(compile_pattern(pattern), reports_timeouts=False)
         matches = matcher.new()
         for time, event in enumerate(events, 1):
             matcher.feed(matches, event, time)
@@ -152,7 +152,7 @@ class TestSavedMatches:
     def test_conditions_and_times_may_change(self):
         _, matches = self.after(two_steps(), ("a", 1))
         other = Pattern.begin("a").where(is_type("x")).followed_by("b").where(lambda _: True).within(7)
-        Matcher(compiled(other), reports_timeouts=False).check(matches)
+        Matcher(compile_pattern(other), reports_timeouts=False).check(matches)
 
     @pytest.mark.parametrize(
         "other",
@@ -166,7 +166,7 @@ class TestSavedMatches:
     def test_names_contiguity_and_quantifiers_may_not(self, other):
         _, matches = self.after(two_steps(), ("a", 1))
         with pytest.raises(StateMigrationException, match="belong to another pattern"):
-            Matcher(compiled(other), reports_timeouts=False).check(matches)
+            Matcher(compile_pattern(other), reports_timeouts=False).check(matches)
 
 
 class TestConditions:

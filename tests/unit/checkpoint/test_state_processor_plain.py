@@ -50,7 +50,7 @@ from penstock.errors import (
     TypeMismatch,
     UnsupportedKey,
 )
-from penstock.spark.state_processor.state_columns import Nothing, column, declared_cell
+from penstock.spark.state_processor.state_columns import Nothing, cell_of_schema, column
 from penstock.state import SavepointReader, SavepointWriter
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 
@@ -882,7 +882,7 @@ def test_a_column_has_a_place_for_whatever_it_has_met(one):
 
 def test_declared_types_are_kept_until_a_value_does_not_fit():
     info = Types.ROW_NAMED(["n", "l", "d"], [Types.INT(), Types.LIST(Types.BYTE()), Types.DATACLASS(Point)])
-    cell = declared_cell(schema_of(ValueStateDescriptor("s", info))["value"])
+    cell = cell_of_schema(schema_of(ValueStateDescriptor("s", info))["value"])
     assert cell.type().simpleString() == "struct<n:int,l:array<tinyint>,d:string>"
     for fitting in (Row(n=1, l=[1], d=Point(1, 2)), {"d": None, "n": 1, "l": []}, (1, None, None), [1, [2], None]):
         cell = cell.learn(fitting)

@@ -14,7 +14,7 @@ from penstock.base.archives import MANIFEST, unpack
 from penstock.errors import ConfigurationError
 from penstock.service.cli import app
 from penstock.service.launch.program_package import make_package
-from penstock.service.launch.program_runner import compiled_kind
+from penstock.service.launch.program_runner import platform_name
 from penstock.testing import in_process
 from tests.unit.cli.programs_of_tests import program, wheel
 
@@ -234,7 +234,7 @@ class TestPackage:
         made = wheel(Path(), "fast", {"_fast.so": "", "fast.py": ""})
         written("requirements.txt", f"fast @ {made.absolute().as_uri()}\n")
         written("job.py", program("import fast"))
-        assert said("package", "job.py", "-r", "requirements.txt").endswith(f"runs on {compiled_kind()} only")
+        assert said("package", "job.py", "-r", "requirements.txt").endswith(f"runs on {platform_name()} only")
         assert said("run", "job.zip") == DONE
         unpack("job.zip", "other")
         manifest = json.loads(Path("other", MANIFEST).read_text())
@@ -243,7 +243,7 @@ class TestPackage:
         zipped(
             "foreign.zip", {str(p.relative_to("other")): p.read_text() for p in Path("other").rglob("*") if p.is_file()}
         )
-        assert f"compiled for Python 2.7 on Plan9 mips, and here is {compiled_kind()}" in refused("run", "foreign.zip")
+        assert f"compiled for Python 2.7 on Plan9 mips, and here is {platform_name()}" in refused("run", "foreign.zip")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.common.secrets import HIDDEN, concealed, is_secret, masked
+from penstock.common.secrets import HIDDEN, conceal, is_secret, mask_settings
 
 SECRET = [
     "security.ssl.rest.keystore-password",
@@ -33,7 +33,7 @@ def test_other_settings_are_shown(name: str) -> None:
 
 def test_masking_keeps_names_order_and_plain_values_and_leaves_the_original_alone() -> None:
     settings = dict.fromkeys([*SECRET, *PLAIN], "value")
-    shown = masked(settings)
+    shown = mask_settings(settings)
     assert list(shown) == list(settings)
     assert shown == {**dict.fromkeys(SECRET, HIDDEN), **dict.fromkeys(PLAIN, "value")}
     assert set(settings.values()) == {"value"}
@@ -52,10 +52,10 @@ def test_masking_keeps_names_order_and_plain_values_and_leaves_the_original_alon
     ],
 )
 def test_what_can_be_recognised_in_a_text_is_hidden(text: str) -> None:
-    assert "hunter2" not in concealed(text)
-    assert HIDDEN in concealed(text)
+    assert "hunter2" not in conceal(text)
+    assert HIDDEN in conceal(text)
 
 
 @pytest.mark.parametrize("text", ["no secret", "http://a:80/b@c", "the token is missing", "a = b", ""])
 def test_a_text_without_secrets_stays(text: str) -> None:
-    assert concealed(text) == text
+    assert conceal(text) == text

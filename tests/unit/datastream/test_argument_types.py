@@ -28,7 +28,7 @@ def env():
 @pytest.mark.parametrize("mode", RuntimeExecutionMode)
 def test_the_mode_by_name(env, mode):
     env.set_runtime_mode(mode.name)
-    assert env._settings.mode is mode
+    assert env.settings.mode is mode
 
 
 @pytest.mark.parametrize(("mode", "count"), [("STREAMING", 2), ("BATCH", 1)])

@@ -265,7 +265,7 @@ def test_settings_of_flink_1(env: StreamExecutionEnvironment) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         remote = StreamExecutionEnvironment.create_remote_environment("host", 7077, "job.jar", "more.jar")
-    assert remote._settings.master == "spark://host:7077"
+    assert remote.settings.master == "spark://host:7077"
     assert [str(one.message) for one in caught] == ["jars have no effect here: job.jar, more.jar"]
     job = JobID()
     assert JobID.from_hex_string(job.to_hex_string()) == job

@@ -67,9 +67,9 @@ def test_questions_go_to_their_slots_and_answers_to_their_queries(asides, desk):
     lookups = asides.questions()
     assert {slot: list(lookup.questions) for slot, lookup in lookups.items()} == {0: [0, 2], 1: [1]}
     assert {lookup.now for lookup in lookups.values()} == {NOW}
-    asides.found(findings(1, [1], step=3))
+    asides.answer(findings(1, [1], step=3))
     assert asides.are_open() and asides.are_open(0) and not asides.are_open(1)
-    asides.found(findings(0, [0, 2], step=0))
+    asides.answer(findings(0, [0, 2], step=0))
     assert not asides.are_open()
     assert [(each, cut) for each, _, cut in desk.answered] == [
         (queries[1], Cut(0, 7, NOW, 1, 3)),
@@ -86,7 +86,7 @@ def test_nothing_more_is_asked_before_answers_have_come_and_a_pause_is_over(asid
     asides.questions()
     asides.add(query())
     assert asides.due_in() is None
-    asides.found(findings(0, [0]))
+    asides.answer(findings(0, [0]))
     assert 0 < asides.due_in() <= module.PAUSE_SECONDS
 
 

@@ -33,7 +33,7 @@ def test_a_record_survives_json():
 def test_a_record_tells_of_the_job():
     record = finished_job(checkpoints=False).record()
     assert (record.name, record.status, record.batch) == ("sums of numbers", "FINISHED", False)
-    assert record.started <= record.deployed <= record.ended == record.entered("FINISHED") <= record.taken
+    assert record.started <= record.deployed <= record.ended == record.time_of("FINISHED") <= record.taken
     source, sums = record.vertices
     assert source.id == vertex_id("numbers") and source.inputs == ()
     assert [operator.uid for operator in sums.operators] == ["sums", "out"]

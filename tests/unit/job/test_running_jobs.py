@@ -225,7 +225,7 @@ def test_what_prepares_jobs_may_complete_their_settings_and_know_that_they_are_o
     over = []
 
     def prepare(environment, name):
-        environment._settings.job_id = "ab" * 16
+        environment.settings.job_id = "ab" * 16
         return bool(over)
 
     with with_defaults(before_start=prepare):

@@ -46,7 +46,7 @@ def test_every_change_of_status_has_its_time(view):
     assert statuses == [JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.RUNNING, JobStatus.FINISHED]
     times = [change.when for change in view.changes]
     assert times == sorted(times) and times[2] - times[1] >= 3_000
-    assert view.entered(JobStatus.FINISHED) == times[3] and view.entered(JobStatus.CANCELED) is None
+    assert view.time_of(JobStatus.FINISHED) == times[3] and view.time_of(JobStatus.CANCELED) is None
     assert view.status is JobStatus.FINISHED and view.attempt == 1 and view.restart_at is None
 
 
@@ -54,7 +54,7 @@ def test_a_failure_names_its_operator_slot_and_record(view):
     (failure,) = view.failures
     assert (failure.operator, failure.uid, failure.slot, failure.record) == ("Fails", "fails", 0, "60")
     assert failure.kind == "JobFailed" and failure.attempt == 0 and "ValueError: once" in failure.traceback
-    assert failure.when == view.entered(JobStatus.RESTARTING)
+    assert failure.when == view.time_of(JobStatus.RESTARTING)
 
 
 def test_operators_have_figures_for_each_subtask(view):

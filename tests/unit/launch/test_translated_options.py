@@ -101,7 +101,7 @@ def test_local_copies_go_to_the_folders_that_are_named(tmp_path: Path) -> None:
     }
     environment = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     environment.from_collection([1]).print()
-    found = checkpoint_settings(environment._settings, plan_of(environment, None))
+    found = checkpoint_settings(environment.settings, plan_of(environment, None))
     assert found is not None and found.local_copies and not found.asynchronous
     for slot, folder in enumerate("aba"):
         copies = LocalCopies("job", slot, found.local_folders)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.base.logs.levels import _WORDS, apply, checked, current, levels_of
+from penstock.base.logs.levels import _WORDS, apply, check_levels, current, levels_of
 from penstock.base.logs.log_formats import formatter
 from penstock.base.logs.log_lines import Allowance, Line, Origin, record_of, show
 from penstock.base.logs.log_options import LogSettings, log_settings
@@ -58,7 +58,7 @@ def test_a_level_without_a_name_becomes_the_next_one_below():
 @pytest.mark.parametrize("levels", [{"root": "LOUD"}, {"": "INFO"}])
 def test_levels_that_there_are_not_are_refused(levels):
     with pytest.raises(ConfigurationError):
-        checked(levels)
+        check_levels(levels)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from penstock.errors import (
 from penstock.queryable import QueryRequest, answer_as_json
 from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, in_process, scripted
+from tests.keyed_states import state_of
 from tests.waiting import until
 
 RECORDS = [("a", 1), ("b", 5), ("a", 3), ("c", 2), ("a", 2)]
@@ -150,7 +151,7 @@ class Publishing(KeyedProcessFunction):
         for number, name in enumerate(self.names):
             descriptor = ValueStateDescriptor(f"state-{number}")
             descriptor.set_queryable(name)
-            self.states.append(context.get_state(descriptor))
+            self.states.append(state_of(context, descriptor))
 
     def process_element(self, value, ctx):
         for state in self.states:

@@ -62,7 +62,7 @@ def run(monkeypatch):
         with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()), chosen:
             environment = StreamExecutionEnvironment(configuration(options or {})).set_parallelism(parallelism)
             with build(environment).execute_and_collect() as results:
-                return Outcome(list(results), results._job._driver)
+                return Outcome(list(results), results._job.job_driver)
 
     return run
 

@@ -208,14 +208,14 @@ class TestStorage:
         until(lambda: len(SEEN) == 8)
         until(lambda: "checkpoint 1 failed and is tolerated: it was not complete after 300 ms" in caplog.text)
         gate.set()
-        until(lambda: client._job._driver.coordinator.history)
+        until(lambda: client._job.job_driver.coordinator.history)
         until(lambda: not [name for name in hooked.names() if f"{client.get_job_id()}/chk-1/" in name])
         assert client.get_job_status().result(60) is JobStatus.RUNNING
 
     def test_cancelling_while_it_hangs(self, start, on_files, hooked, gate, until):
         hooked.on(lambda call, path: gate.wait(600) if call == "write" and "chk-" in path else None)
         client = start(endless, {**on_files, "execution.checkpointing.interval": "10 ms"})
-        until(lambda: client._job._driver.coordinator.awaits_slots())
+        until(lambda: client._job.job_driver.coordinator.awaits_slots())
         client.cancel().result(60)
         assert not gate.is_set()
         assert client.get_job_status().result(60) is JobStatus.CANCELED
@@ -612,13 +612,13 @@ class TestRecovery:
 
     def test_a_cancelled_job_leaves_nothing(self, start, until, tmp_path):
         self.cancelled(
-            start, until, tmp_path, endless, lambda c: c._job._driver.coordinator.history, **{INTERVAL: "10 ms"}
+            start, until, tmp_path, endless, lambda c: c._job.job_driver.coordinator.history, **{INTERVAL: "10 ms"}
         )
         assert self.complete(tmp_path) == []
 
     def test_unless_it_retains(self, start, until, tmp_path):
         more = {**self.RETAIN, INTERVAL: "10 ms"}
-        self.cancelled(start, until, tmp_path, endless, lambda c: c._job._driver.coordinator.history, **more)
+        self.cancelled(start, until, tmp_path, endless, lambda c: c._job.job_driver.coordinator.history, **more)
         (kept,) = self.complete(tmp_path)
         assert read_snapshot(f"{self.folder(tmp_path)}/{kept}")
 
@@ -689,7 +689,7 @@ class TestAskingForSavepoints:
     def test_draining_with_one_that_fails_recovers(self, start, hooked, until, restarts):
         """Draining has brought time to its end, which cannot be undone: the job goes back to its last checkpoint."""
         client = start(endless, {**restarts(1, "1 ms"), INTERVAL: "10 ms"})
-        until(lambda: client._job._driver.coordinator.history and len(SEEN) == 8)
+        until(lambda: client._job.job_driver.coordinator.history and len(SEEN) == 8)
         hooked.on(full)
         with pytest.raises(CheckpointFailed, match="No space left on device"):
             client.stop_with_savepoint(True, "hooked://savepoints").result(60)

@@ -12,7 +12,7 @@ from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import CheckpointedFunction, MapFunction, SourceFunction
 from penstock.engine.operators.operator import Clock, OperatorContext
 from penstock.engine.operators.sinks.committing import CommittingSink
-from penstock.engine.records.elements import joined
+from penstock.engine.records.elements import join_receivers
 from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
 from penstock.engine.state.snapshot_file import Kind
 from penstock.errors import CheckpointFailed, JobFailed
@@ -385,7 +385,7 @@ class TestTheOperator:
 
     def opened(self, restored=None):
         operator = CommittingSink(Outside())
-        context = OperatorContext("Outside", "outside", 0, 1, 128, joined([]), {}, Clock(), tracks_changes=True)
+        context = OperatorContext("Outside", "outside", 0, 1, 128, join_receivers([]), {}, Clock(), tracks_changes=True)
         context.restored = restored
         operator.open(context)
         return operator

@@ -369,7 +369,7 @@ class TestWhatIsSeenFromOutside:
         client = start(build, restarts(1, "7777 ms"), clock=clock)
         assert clock.resting.wait(60)
         asked = client.trigger_savepoint(str(tmp_path))
-        until(lambda: client._job._driver._messages)
+        until(lambda: client._job.job_driver._messages)
         gate.set()
         path = asked.result(60)
         assert read_snapshot(path).savepoint and client.get_job_status().result(60) is JobStatus.RUNNING

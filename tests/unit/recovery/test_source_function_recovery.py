@@ -191,7 +191,7 @@ class TestTheLock:
             lambda env: env.add_source(Counts(10_000, together=100)).discard(),
             {**QUICK, "penstock.epoch.max-records": 2},
         )
-        coordinator = client._job._driver.coordinator
+        coordinator = client._job.job_driver.coordinator
         until(lambda: len(coordinator.history) >= 3)
 
     def test_the_buffer_is_bounded_again_afterwards(self, until):
@@ -352,7 +352,7 @@ class TestRescaling:
         client = start(build, options, parallelism=before)
         until(lambda: len(RUNNING) == before and ARRIVED)
         stopping = client.stop_with_savepoint(False, str(tmp_path))
-        until(lambda: client._job._driver._messages)
+        until(lambda: client._job.job_driver._messages)
         MAY_GO_ON.set()
         path = stopping.result(60)
         first = len(ARRIVED)

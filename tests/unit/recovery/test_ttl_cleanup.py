@@ -21,6 +21,7 @@ from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.snapshot_file import Kind, SnapshotFile
 from penstock.errors import JobFailed, StateMigrationException
 from penstock.testing import ManualClock, OperatorHarness, pause, scripted
+from tests.keyed_states import state_of
 
 TTL = 1000
 CLOCKS: list = []
@@ -70,7 +71,7 @@ class Keeps(KeyedProcessFunction):
         descriptor = DESCRIPTORS[self.kind]()
         if self.ttl is not None:
             descriptor.enable_time_to_live(self.ttl)
-        self.state = runtime_context.get_state(descriptor)
+        self.state = state_of(runtime_context, descriptor)
 
     def process_element(self, value, ctx):
         key, action, argument = value

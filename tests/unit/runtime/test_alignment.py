@@ -5,6 +5,7 @@ from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.engine.operators.operator import Alignment, Clock, OperatorContext
 from penstock.engine.operators.sources.split_times import SplitTimes
+from penstock.engine.operators.watermarks import TimestampsAndWatermarksOperator
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk
 from penstock.testing import ManualClock, in_process, pause, scripted
 
@@ -69,6 +70,20 @@ def test_a_stream_is_blocked_only_beyond_the_limit():
     assert not alignment.is_blocked("g", "fast")
 
 
+def test_a_stream_that_becomes_idle_is_not_waited_for():
+    alignment, output = Alignment(), Ignoring()
+    context = OperatorContext("stream", "uid", 0, 1, 128, output, {}, ManualClock(), alignment=alignment)
+    operator = TimestampsAndWatermarksOperator(aligned("group"))
+    operator.open(context)
+    operator.records([("first", 7)], None)
+    operator._ask()
+    assert alignment.reached == {("group", "uid"): 6}
+    operator.status(idle=True)
+    assert alignment.reached == {}
+    operator.records([("second", 9)], None)
+    assert alignment.reached == {("group", "uid"): 6}
+
+
 class Ends(WatermarkGenerator):
     """The record "last" is followed by the end of event time, any other by its own timestamp."""
 
@@ -80,7 +95,11 @@ class Ends(WatermarkGenerator):
 
 
 class Ignoring:
+    def records(self, values, timestamps): ...
+
     def chunk(self, chunk): ...
+
+    def status(self, idle): ...
 
     def watermark(self, timestamp): ...
 

@@ -76,6 +76,7 @@ def test_results_are_checked_against_the_declared_type():
     harness = OperatorHarness(lambda s: AsyncDataStream.ordered_wait(s, Doubled(), Time.seconds(5), 5, Types.INT()))
     with harness, pytest.raises(TypeMismatch):
         harness.push("text")
+        harness.end()  # waits for answers that did not come within the epoch
 
 
 def test_in_the_plan():

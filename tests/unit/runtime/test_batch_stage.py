@@ -51,7 +51,7 @@ def collecting(stream):
     from penstock.engine.operators.sinks.sink_operators import CollectSink
     from penstock.graph.transformations import Transformation
 
-    stream._environment._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
+    stream._environment.add_node(Transformation("Collect", CollectSink(), [stream.input_refs()], kind="sink"))
 
 
 class Totals(KeyedProcessFunction):

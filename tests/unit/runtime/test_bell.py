@@ -145,7 +145,7 @@ def numbers(env):
 
 def test_records_come_as_they_are_written_and_nothing_runs_in_between(environment):
     results = numbers(environment()).key_by(lambda n: n % 3).map(lambda n: n).execute_and_collect()
-    loop = results._job._driver
+    loop = results._job.job_driver
     for number in range(20):
         LOG.write(number)
         assert next(results) == number
@@ -217,7 +217,7 @@ def test_a_source_function_and_requests_ring(environment):
     env = environment()
     asked = AsyncDataStream.unordered_wait(env.add_source(Few(10)), Later(), Time.seconds(5))
     results = asked.execute_and_collect()
-    loop = results._job._driver
+    loop = results._job.job_driver
     assert sorted(results) == list(range(10))
     assert loop.view.epoch < 60
 

@@ -6,11 +6,19 @@ import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import (
+    AggregateFunction,
     FilterFunction,
     KeyedProcessFunction,
     MapFunction,
     ReduceFunction,
     SinkFunction,
+)
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
 )
 from penstock.errors import JobFailed, KeyedStateRequired
 from penstock.testing import ManualClock, in_process
@@ -207,15 +215,34 @@ def test_counters_are_summed_over_the_subtasks():
     assert [value for name, value in totals.items() if "up" in name and "mapped" in name] == [10]
 
 
-@pytest.mark.parametrize(
-    "getter", ["get_state", "get_list_state", "get_map_state", "get_reducing_state", "get_aggregating_state"]
-)
-def test_keyed_state_needs_keys(env, getter):
-    from penstock.datastream.state import ValueStateDescriptor
+class Total(AggregateFunction):
+    def create_accumulator(self):
+        return 0
 
+    def add(self, value, accumulator):
+        return accumulator + value
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+@pytest.mark.parametrize(
+    ("getter", "descriptor"),
+    [
+        ("get_state", ValueStateDescriptor("n")),
+        ("get_list_state", ListStateDescriptor("n")),
+        ("get_map_state", MapStateDescriptor("n")),
+        ("get_reducing_state", ReducingStateDescriptor("n", max)),
+        ("get_aggregating_state", AggregatingStateDescriptor("n", Total())),
+    ],
+)
+def test_keyed_state_needs_keys(env, getter, descriptor):
     class Wants(MapFunction):
         def open(self, runtime_context):
-            getattr(runtime_context, getter)(ValueStateDescriptor("n"))
+            getattr(runtime_context, getter)(descriptor)
 
         def map(self, value):
             return value

@@ -52,11 +52,10 @@ def test_the_operator_at_work_is_found_with_its_function(busy_job):
     assert all(any(function.__name__ in frame for frame in one.frames) for one in seen)
     # It begins with the first operator, not with what the engine does around it.
     assert all("Slot" not in one.frames[0] for one in seen)
-    on_cpu = sum(one.count for one in seen if one.on_cpu)
     if function is _wait:
-        assert on_cpu == 0
-    else:
-        assert on_cpu > 0
+        assert not any(one.on_cpu for one in seen)
+    else:  # a busy machine may not have let it work meanwhile
+        until(lambda: any(one.on_cpu for one in job.profile(ProfileOrder(samples=20, millis=5))))
 
 
 def test_a_profile_is_as_deep_as_asked_for(busy_job):

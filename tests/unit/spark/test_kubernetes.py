@@ -36,6 +36,12 @@ def api(tmp_path):
             self.end_headers()
             self.wfile.write(json.dumps(said).encode())
 
+        def do_DELETE(self):
+            asked.append((f"DELETE {self.path}", self.headers["Authorization"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
         def log_message(self, *_):
             pass
 
@@ -116,6 +122,15 @@ def test_what_keeps_executors_from_starting_is_named(api, pods, said):
     found = pods_obstacle(api, "spark-1")
     assert found is None if said is None else (found or "").startswith(said)
     assert "spark-app-selector%3Dspark-1" in api.asked[0][0]
+
+
+def test_what_an_earlier_application_left_is_deleted(api):
+    api.delete_executors("spark-1")
+    paths = [path.replace("%3D", "=").replace("%2C", ",") for path, _ in api.asked]
+    assert paths == [
+        f"DELETE /api/v1/namespaces/shop/{kind}?labelSelector=spark-app-selector=spark-1,spark-role=executor"
+        for kind in ("pods", "configmaps")
+    ]
 
 
 def test_pods_are_spoken_of_only_while_tasks_are_missing():

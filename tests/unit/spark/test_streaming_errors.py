@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.spark.frames.streaming_source import _reason_of
+from penstock.spark.frames.streaming_source import reason_of
 
 SPARK_4 = """\
 [USER_RAISED_EXCEPTION] no such thing SQLSTATE: P0001
@@ -28,5 +28,5 @@ Caused by: java.lang.RuntimeException: no such thing
     [(SPARK_4, "[USER_RAISED_EXCEPTION] no such thing SQLSTATE: P0001"), (SPARK_3, "no such thing")],
     ids=["Spark 4", "Spark 3.5"],
 )
-def test_the_reason_of_a_failed_query_is_one_sentence(said, reason):
-    assert _reason_of(RuntimeError(said)) == reason
+def test_thereason_of_a_failed_query_is_one_sentence(said, reason):
+    assert reason_of(RuntimeError(said)) == reason

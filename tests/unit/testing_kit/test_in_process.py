@@ -52,7 +52,7 @@ def test_an_idle_script_holds_nothing_back(run):
 def test_the_block_leaves_no_trace():
     before = defaults()
     with pytest.raises(ZeroDivisionError), in_process(epoch_records=3):
-        assert StreamExecutionEnvironment()._settings.max_records == 3
+        assert StreamExecutionEnvironment().settings.max_records == 3
         raise ZeroDivisionError
     assert defaults() is before
 

@@ -185,14 +185,14 @@ def test_things_of_the_wrong_kind(keyed):
         "side_output_late_data: .* must be an OutputTag, not": lambda: windowed.side_output_late_data("late"),
         "reduce: .* must be a ReduceFunction or a function, not": lambda: windowed.reduce(Sum()),
         "aggregate: .* must be an AggregateFunction, not": lambda: windowed.aggregate(lambda a, b: a),
-        "WindowedStream.process: .* must be a ProcessWindowFunction or a ProcessAll": lambda: windowed.process(
+        "WindowedStream.process: .* must be a ProcessWindowFunction, not": lambda: windowed.process(
             lambda key, context, rows: rows
         ),
         "window_function must be a ProcessWindowFunction, .*, a function or None, not <.*Sum": lambda: (
             windowed.aggregate(Sum(), Sum())
         ),
-        "apply: .* must be a ProcessWindowFunction, .* or a function, not 3": lambda: windowed.apply(3),
-        "AllWindowedStream.process: .* or a ProcessAllWindowFunction, not <class": lambda: keyed.window_all(
+        "apply: .* must be a WindowFunction or a function, not 3": lambda: windowed.apply(3),
+        "AllWindowedStream.process: .* must be a ProcessAllWindowFunction, not <class": lambda: keyed.window_all(
             TENS
         ).process(ProcessWindowFunction),
     }

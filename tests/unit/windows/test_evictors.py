@@ -171,6 +171,7 @@ def test_an_evictor_may_leave_nothing(after):
     with every(2, CountEvictor.of(0, after)) as h:
         assert pushed(h, [1, 2, 3, 4]) == ([[1, 2], [3, 4]] if after else [[], []])
         assert held(h) == 0
+        assert not [address for table in h._tables() if table.name == "_window_contents" for address in table.entries]
 
 
 def test_purging_after_evicting():

@@ -2,6 +2,9 @@
 
 import pytest
 
+from penstock.api.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from penstock.api.windows.triggers import EventTimeTrigger, PurgingTrigger
+from penstock.common import Row, Types
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessWindowFunction
 from penstock.datastream.window import (
@@ -11,7 +14,9 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP
+from penstock.engine.windows import window_operator
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted, watermark
 
 LATE = OutputTag("late")
@@ -186,3 +191,53 @@ def test_a_window_that_ends_behind_the_end_of_time_takes_nothing(timestamp):
             assert h.state_entries() == 0
             h.watermark(MAX_TIMESTAMP)
             assert h.values() == []
+
+
+def test_windows_that_are_remembered_are_few(monkeypatch):
+    monkeypatch.setattr(window_operator, "_CACHED_WINDOWS", 2)
+    with harness(TumblingEventTimeWindows.of(10)) as h:
+        (operator,) = [one for one in h._operators() if isinstance(one, window_operator.WindowOperator)]
+        for time, remembered in ((5, 1), (15, 2), (5, 2), (25, 1), (5, 2)):
+            h.push(("a", time), time)
+            assert len(operator._windows) == remembered
+        h.end()
+        assert h.values() == [(0, 10, [5, 5, 5]), (10, 20, [15]), (20, 30, [25])]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "counts"),
+    [
+        (CountTumblingWindowAssigner(5), PurgingTrigger.of(CountTrigger(5)), True),
+        (CountTumblingWindowAssigner(5), PurgingTrigger.of(CountTrigger(3)), False),
+        (CountTumblingWindowAssigner(5), PurgingTrigger.of(EventTimeTrigger()), False),
+        (CountTumblingWindowAssigner(5), CountTrigger(5), False),
+        (CountSlidingWindowAssigner(5, 5), PurgingTrigger.of(CountTrigger(5)), False),
+    ],
+)
+def test_windows_that_are_evaluated_when_they_are_full(assigner, trigger, counts):
+    spec = window_operator.WindowSpec(assigner, trigger, None, None)
+    assert window_operator._counts(spec) is counts
+
+
+def test_a_record_beyond_the_end_of_time_does_not_end_its_chunk():
+    with harness(TumblingEventTimeWindows.of(10)) as h:
+        (operator,) = [one for one in h._operators() if isinstance(one, window_operator.WindowOperator)]
+        operator.records([("a", 1), ("a", 2)], [MAX_TIMESTAMP - 3, 5])
+        h.end()
+        assert h.values() == [(0, 10, [2])]
+
+
+def test_of_columns_only_the_rows_behind_the_watermark_are_looked_at_one_by_one():
+    row_type = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
+    rows = [Row(k="a", v=1), Row(k="a", v=2), Row(k="a", v=4)]
+    windowed = lambda stream: stream.key_by("k").window(TumblingEventTimeWindows.of(10)).sum("v")  # noqa: E731
+    with OperatorHarness(windowed) as h:
+        h.watermark(15)
+        h._send(1, lambda builder: builder.add_columns(Columns.of_rows(rows, [12, 5, 25], row_type)))
+        h.end()
+        assert [row["v"] for row in h.values()] == [1, 4]
+    with OperatorHarness(windowed) as h:
+        h.watermark(15)
+        h._send(1, lambda builder: builder.add_columns(Columns.of_rows(rows[:2], [3, 5], row_type)))
+        h.end()
+        assert h.values() == []

@@ -51,7 +51,7 @@ class BatchOperator(Operator):
             try:
                 keys = [key_of(value) for value in feed]
             except USER_ERRORS as error:
-                raise self.failed(error, values, feed) from error
+                raise self.failure(error, values, feed) from error
             self._hold(keys, index, values, chunk.timestamps)
 
         return hold
@@ -60,7 +60,7 @@ class BatchOperator(Operator):
         try:
             self._held.add(keys, index, values, timestamps)
         except Exception as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def watermark(self, timestamp: int) -> None:
         """Ignore watermarks: in BATCH mode event time stands still until all input has arrived."""

@@ -307,9 +307,9 @@ class _LoopResultFuture(ResultFuture):
 
 def _invocation(function: AsyncFunction) -> Callable[[Any], Awaitable[Any]]:
     """Return `async_invoke` as a coroutine function of the value alone."""
-    if required_parameters(function.async_invoke) == 1:
-        return function.async_invoke
     start: Callable[..., Any] = function.async_invoke
+    if required_parameters(start) == 1:
+        return start
 
     async def invoke(value: Any) -> Any:
         future = _LoopResultFuture(asyncio.get_running_loop())

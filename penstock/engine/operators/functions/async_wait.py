@@ -17,7 +17,7 @@ from penstock.engine.operators.functions.async_requests import Request, RequestL
 from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext, stamps_or_none
 from penstock.engine.operators.operator import Operator, OperatorContext
 from penstock.engine.operators.participation import Participation
-from penstock.engine.records.elements import MIN_TIMESTAMP, Timestamps, Values, joined
+from penstock.engine.records.elements import MIN_TIMESTAMP, Timestamps, Values, join_receivers
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed, failure_of
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
@@ -211,13 +211,18 @@ class AsyncWaitOperator(Operator):
             self._loop.call(self._participation.initialize, patience=None)
             # The loop's thread holds the function; through its context it must not hold the slot, which may be lost.
             alone = replace(
-                context, output=joined([]), side_outputs={}, results=None, to_global_committer=None, restored=None
+                context,
+                output=join_receivers([]),
+                side_outputs={},
+                results=None,
+                to_global_committer=None,
+                restored=None,
             )
             runtime_context = SlotRuntimeContext(alone, None, _NO_STATE)
             self.function.set_runtime_context(runtime_context)
             self._loop.call(self.function.open, runtime_context, patience=None)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def close(self) -> None:
         loop = getattr(self, "_loop", None)
@@ -259,7 +264,7 @@ class AsyncWaitOperator(Operator):
         try:
             over = self._loop.take(wait)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self._absorb(over)
 
     def _receive_some(self) -> None:
@@ -267,7 +272,7 @@ class AsyncWaitOperator(Operator):
         try:
             over = self._loop.take_some()
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self._absorb(over)
 
     def _absorb(self, over: list[Request]) -> None:

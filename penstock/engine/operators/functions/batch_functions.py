@@ -76,7 +76,7 @@ class FilterBatchesOperator(FunctionOperator):
             mask = _mask(self.call()(self.form.batch_of(columns)), len(columns))
             kept = _keep(chunk, mask)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         if len(kept):
             self.emit_chunk(kept)
 
@@ -115,7 +115,7 @@ class MapBatchesOperator(FunctionOperator):
             try:
                 result = next(results, None)
             except USER_ERRORS as error:
-                raise self.failed(error, []) from error
+                raise self.failure(error, []) from error
             if result is None:
                 return
             if len(result):

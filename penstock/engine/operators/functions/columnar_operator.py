@@ -30,7 +30,7 @@ class ColumnsOperator(Operator):
         try:
             result = self.function(self._columns_of(chunk))
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         if len(result):
             self.emit_chunk(Chunk.of(result))
 

@@ -41,7 +41,7 @@ class MapOperator(PerRecordOperator):
         try:
             mapped = [call(value) for value in feed]
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         self.emit(mapped, timestamps)
 
 
@@ -55,11 +55,11 @@ class FilterOperator(PerRecordOperator):
         try:
             kept = [call(value) for value in feed]
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         try:
             passed = list(compress(values, kept))
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         if passed:
             self.emit(passed, None if timestamps is None else list(compress(timestamps, kept)))
 
@@ -77,7 +77,7 @@ class FlatMapOperator(PerRecordOperator):
             else:
                 flat, stamps = self._flat_timed(feed, timestamps)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         if flat:
             self.emit(flat, stamps)
 
@@ -124,7 +124,7 @@ class SplitOperator(FunctionOperator):
         try:
             outputs.extend(_output_names(select(value)) for value in feed)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         for tag, receiver in self.context.side_outputs.items():
             names = self.selections.get(tag, frozenset())
             chosen = [position for position, found in enumerate(outputs) if not names.isdisjoint(found)]
@@ -136,4 +136,9 @@ class SplitOperator(FunctionOperator):
 
 def _output_names(answer: str | Iterable[str]) -> frozenset[str]:
     """Return the names that an OutputSelector gave; a text is one name."""
-    return frozenset((answer,) if isinstance(answer, str) else answer)
+    if isinstance(answer, str):
+        return frozenset((answer,))
+    names = frozenset(answer) if isinstance(answer, Iterable) else frozenset((answer,))
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"an OutputSelector gives a name or a list of names, not {answer!r}")
+    return names

@@ -42,4 +42,4 @@ class QueryableStateSink(FunctionOperator):
                 enter(value)
                 take(value)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error

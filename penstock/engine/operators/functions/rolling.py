@@ -15,7 +15,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import RecordError
 
 _ABSENT = object()
@@ -72,7 +72,7 @@ class ReduceOperator(FunctionOperator):
         try:
             reduced = self._fold(feed)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         if not self.context.batch:
             self.emit(reduced, timestamps)
 
@@ -117,7 +117,7 @@ class Field:
             return getattr(record, dataclasses.fields(record)[self.position].name)
         if self.position == 0:
             return record
-        raise RecordError(f"{shortened(record)} has no field {self.position!r}")
+        raise RecordError(f"{short_repr(record)} has no field {self.position!r}")
 
     def _item(self, record: Any) -> Any:
         try:
@@ -125,7 +125,7 @@ class Field:
                 return getattr(record, self.position)
             return record[self._position_in(record)]
         except (IndexError, KeyError, TypeError, AttributeError, ValueError):
-            raise RecordError(f"{shortened(record)} has no field {self.position!r}") from None
+            raise RecordError(f"{short_repr(record)} has no field {self.position!r}") from None
 
     def with_value(self, record: Any, value: Any) -> Any:
         """Return a copy of the record with another value in this field."""

@@ -8,8 +8,18 @@ from typing import Any
 from penstock.api.functions.contexts import DistributedCache, RuntimeContext, TimerService
 from penstock.api.functions.element_functions import Function
 from penstock.api.output_tag import OutputTag
-from penstock.api.state.descriptors import MapStateDescriptor, StateDescriptor
+from penstock.api.state.descriptors import (
+    AggregatingStateDescriptor,
+    FoldingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+    check_descriptor,
+)
 from penstock.api.time_domain import TimeDomain
+from penstock.base.arguments import invalid_argument
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import Chunk, Timestamps, Values
 from penstock.engine.state.backend import BroadcastStateBackend, KeyedStateBackend
@@ -57,6 +67,8 @@ class SlotRuntimeContext(RuntimeContext):
         return self._context.job_name
 
     def get_job_parameter(self, key: str, default_value: Any) -> Any:
+        if not isinstance(key, str):
+            raise invalid_argument("RuntimeContext.get_job_parameter", "key", key, "a string")
         return self._context.job_parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
@@ -66,24 +78,25 @@ class SlotRuntimeContext(RuntimeContext):
         return DistributedCache(self._context.cached_files)
 
     def get_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, ValueStateDescriptor, "get_state")
 
     def get_list_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, ListStateDescriptor, "get_list_state")
 
     def get_map_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, MapStateDescriptor, "get_map_state")
 
     def get_reducing_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, ReducingStateDescriptor, "get_reducing_state")
 
     def get_aggregating_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, AggregatingStateDescriptor, "get_aggregating_state")
 
     def get_folding_state(self, state_descriptor: StateDescriptor) -> Any:
-        return self._state(state_descriptor)
+        return self._state(state_descriptor, FoldingStateDescriptor, "get_folding_state")
 
-    def _state(self, descriptor: StateDescriptor) -> Any:
+    def _state(self, descriptor: StateDescriptor, kind: type[StateDescriptor], method: str) -> Any:
+        check_descriptor(descriptor, kind, f"RuntimeContext.{method}")
         if self._keyed is None:
             raise KeyedStateRequired(f"keyed state '{descriptor.get_name()}' was asked for {self._without_keys}")
         return self._keyed.state(descriptor)
@@ -112,6 +125,12 @@ class Collected:
             values, timestamps = self._side.setdefault(tag, ([], []))
             values.append(value)
             timestamps.append(timestamp)
+
+    def side_of(self, tag: Any, value: Any, timestamp: int | None) -> None:
+        """Gather a record for what a function names as a side output. Anything but an OutputTag is refused."""
+        if not isinstance(tag, OutputTag):
+            raise invalid_argument("Context.output", "tag", tag, "an OutputTag")
+        self.side(tag, value, timestamp)
 
     def gather(self, results: Any, timestamp: int | None) -> None:
         """Gather the results of a function: an iterable of values, or of (OutputTag, value) pairs."""
@@ -185,7 +204,7 @@ class FunctionContext:
 
     def output(self, tag: OutputTag, value: Any) -> None:
         """Emit to a side output, as `yield tag, value` does."""
-        self._collected.side(tag, value, self.record_timestamp)
+        self._collected.side_of(tag, value, self.record_timestamp)
 
     def get_current_key(self) -> Any:
         if self._keyed is None:
@@ -200,6 +219,7 @@ class FunctionContext:
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
         if self._broadcast is None:
             raise ContextError("broadcast state exists where a stream was connected with a broadcast(...) stream only")
+        check_descriptor(state_descriptor, MapStateDescriptor, "Context.get_broadcast_state")
         if self._read_only:
             return self._broadcast.read_only(state_descriptor)
         return self._broadcast.writable(state_descriptor)

@@ -29,7 +29,7 @@ class WithState(FunctionOperator):
         try:
             results = list(self._results(feed))
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         self.send(values, results, timestamps)
 
     def _results(self, feed: Iterator[Any]) -> Iterator[Any]:

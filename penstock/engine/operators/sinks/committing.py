@@ -61,7 +61,7 @@ class CommittingSink(Operator):
             writing = _SlotWriterContext(context, self.input_type, before, has_rivals=context.batch)
             self._writer = self.sink.create_writer(writing, items)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def _recommit(self, restored: RestoredOperator, before: list[dict[str, Any]]) -> list[Any]:
         """Commit the items in the checkpoint again, and return the items of the writer.
@@ -107,7 +107,7 @@ class CommittingSink(Operator):
             rows.timestamps = columns.timestamps()
             return self._writer.write_batch(rows, self._sink_context)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def _write(self, values: Values, timestamps: Timestamps) -> None:
         assert self._writer is not None
@@ -116,20 +116,20 @@ class CommittingSink(Operator):
             if self._writer.write_all(values, timestamps, context):
                 return
         except USER_ERRORS as error:
-            raise self.failed(error, values) from error
+            raise self.failure(error, values) from error
         try:
             for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
                 context.record_timestamp = timestamp
                 write(value, context)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
 
     def end_epoch(self) -> None:
         assert self._writer is not None
         try:
             self._writer.end_epoch(self.context.clock.now)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def next_due(self) -> int | None:
         return self._writer.next_due() if self._writer is not None else None
@@ -149,7 +149,7 @@ class CommittingSink(Operator):
                 self._commit({**self._pending, AT_THE_END: self._writer.prepare_commit()})
                 self._pending.clear()
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def begun(self) -> list[Any] | None:
         """Return the items to undo if this subtask is lost in BATCH mode.
@@ -162,7 +162,7 @@ class CommittingSink(Operator):
         try:
             return self._writer.begun()
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:

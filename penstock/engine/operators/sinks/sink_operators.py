@@ -35,7 +35,7 @@ class PrintSink(Operator):
         try:
             lines = [f"{prefix}{text(value)}\n" for value in feed]
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
         self.context.results(self.context.uid, "".join(lines))
 
     def _prefix(self) -> str:
@@ -66,7 +66,7 @@ class CollectSink(Operator):
         try:
             payload = dumps(values)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self.context.results(self.context.uid, payload)
 
 
@@ -120,7 +120,7 @@ class FunctionSink(FunctionOperator):
                 for value in feed:
                     self.function(value)
         except USER_ERRORS as error:
-            raise self.failed(error, values, feed) from error
+            raise self.failure(error, values, feed) from error
 
     def _enter_key(self) -> Callable[[Any], Any] | None:
         """Return a function that sets the key of a record, or None on a stream without keys."""

@@ -11,13 +11,14 @@ from itertools import chain
 from typing import Any
 
 from penstock.api.functions.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
+from penstock.base.arguments import invalid_argument
 from penstock.common.watermark_strategy import Watermark
 from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext, open_function
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.operators.participation import Participation
 from penstock.engine.operators.sources.readers import dealt_out
 from penstock.engine.operators.sources.source_operator import CHUNK_RECORDS, Budget, Reader, Source
-from penstock.engine.records.elements import Chunk, Receiver
+from penstock.engine.records.elements import Chunk, Receiver, whole_millis
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.errors import ContextError
 
@@ -84,9 +85,17 @@ class BufferedSourceContext(SourceContext):
         self._put((_RECORD, value, None))
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        if type(timestamp) is not int:
+            try:
+                timestamp = whole_millis(timestamp)
+            except (TypeError, ValueError, OverflowError):
+                method, allowed = "SourceContext.collect_with_timestamp", "a number of milliseconds"
+                raise invalid_argument(method, "timestamp", timestamp, allowed) from None
         self._put((_RECORD, value, timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:
+        if not isinstance(watermark, Watermark):
+            raise invalid_argument("SourceContext.emit_watermark", "mark", watermark, "a Watermark")
         self._put((_WATERMARK, watermark.timestamp, None))
 
     def mark_as_temporarily_idle(self) -> None:

@@ -228,7 +228,7 @@ class SourceOperator(Operator):
         try:
             self.reader = self._reader()
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self._out = _SourceOutput(self)
         self.reader.bind(self._out)
         self.backlog = False
@@ -271,7 +271,7 @@ class SourceOperator(Operator):
             try:
                 taken = self.reader.poll(self._out, budget)
             except USER_ERRORS as error:
-                raise self.failed(error, []) from error
+                raise self.failure(error, []) from error
             budget.between_chunks()
             budget.records -= taken
             self.read += taken
@@ -313,7 +313,7 @@ class SourceOperator(Operator):
             try:
                 self.reader.settle(self._out)
             except USER_ERRORS as error:
-                raise self.failed(error, []) from error
+                raise self.failure(error, []) from error
 
     def watch(self) -> None:
         if not self.finished:

@@ -18,7 +18,7 @@ from penstock.engine.operators.sources.source_operator import CHUNK_RECORDS, Bud
 from penstock.engine.operators.sources.split_times import SplitTimes
 from penstock.engine.records.columns import Columns, GatheredColumns, times_of
 from penstock.engine.records.elements import Chunk, Receiver
-from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.key_groups import short_repr
 from penstock.errors import UndecodableRecord
 from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows
 
@@ -255,7 +255,7 @@ class _SlotReaderContext(ReaderContext):
     def reject(self, message: Any, error: Exception, position: str) -> None:
         if self._policy.action == "fail":
             raise UndecodableRecord(
-                f"the record at {position} cannot be decoded: {error}: {shortened(message)}"
+                f"the record at {position} cannot be decoded: {error}: {short_repr(message)}"
             ) from error
         self._count.inc()
         if self._policy.tag is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.base.libraries import named_missing
+from penstock.base.libraries import explain_missing
 from penstock.service.cli.exit_codes import CommandFailed, UsageFailed
 from penstock.service.cli.server_connection import Settings, configuration
 
@@ -32,7 +32,7 @@ def sql(
     """Run SQL. Without -f and -e there is a prompt; statements end with a semicolon."""
     if file is not None and execute:
         raise UsageFailed("give either -f or -e")
-    with named_missing("SQL", "table"):
+    with explain_missing("SQL", "table"):
         from penstock.service.cli.sql.sql_client import SqlClient
 
     if pyflink:
@@ -64,7 +64,7 @@ def _text_of(path: Path) -> str:
 
 def sql_gateway(settings: Settings = None) -> None:
     """Serve Flink's SQL gateway REST interface: Flink's SQL client and JDBC driver can connect. Ctrl-C ends it."""
-    with named_missing("The SQL gateway", "server,table"):
+    with explain_missing("The SQL gateway", "server,table"):
         from penstock.service.gateway.gateway_server import run
 
     run({name: setting.value for name, setting in configuration(settings).items()})

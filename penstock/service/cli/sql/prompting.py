@@ -53,8 +53,7 @@ class Prompt:
         except KeyboardInterrupt:
             errors().print("[yellow]cancelled[/yellow]")
         except Exception as error:
-            errors().print(f"[bold red]{type(error).__name__}[/bold red]", end=": ")
-            errors().print(str(error), markup=False, highlight=False, soft_wrap=True)
+            errors().print(self._client.describe(error), style="red", markup=False, highlight=False, soft_wrap=True)
 
     def _session(self) -> Any:
         toolkit = optional_library("prompt_toolkit", "the SQL prompt", "table")

@@ -12,8 +12,8 @@ HELP = """Statements end with a semicolon and may have several lines.
   QUIT;   leave. Ctrl-C ends a query that runs, Ctrl-D leaves."""
 _PARTS = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*' | `(?:[^`]|``)*` | "(?:[^"]|"")*")
-      | (?P<open>['`"].*)
       | (?P<comment>--[^\n]* | /\*(?!\+).*?\*/)
+      | (?P<open>['`"].* | /\*(?!\+).*)
       | (?P<end>;)
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from penstock.common.configuration import Configuration
 from penstock.common.types import Row
 from penstock.service.cli.exit_codes import CommandFailed
 from penstock.service.cli.sql.script_statements import HELP, LEAVE, statements
-from penstock.service.cli.sql.sql_client_options import MODE, ROWS, VERBOSE
-from penstock.table.api.row_printing import show, show_all, show_bounded, text_of
+from penstock.service.cli.sql.sql_client_options import MODE, ROWS, TIME_COST, VERBOSE
+from penstock.table.display.row_printing import show, show_all, show_bounded, text_of
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.environments.stream_environment import StreamTableEnvironment
 from penstock.table.result_kind import ResultKind
@@ -49,14 +50,20 @@ class SqlClient:
             except KeyboardInterrupt:
                 raise
             except Exception as error:
-                raise CommandFailed(f"{_shorten(statement)}\n{type(error).__name__}: {error}") from error
+                raise CommandFailed(f"{_shorten(statement)}\n{self.describe(error)}") from error
             if result is not None:
                 jobs.append((statement, result))
         for statement, result in jobs:
             try:
                 result.wait()
             except Exception as error:
-                raise CommandFailed(f"{_shorten(statement)}\n{type(error).__name__}: {error}") from error
+                raise CommandFailed(f"{_shorten(statement)}\n{self.describe(error)}") from error
+
+    def describe(self, error: BaseException) -> str:
+        """Return an error's text, with its traceback if the option sql-client.verbose is set."""
+        if self._option(VERBOSE, "false") == "true":
+            return "".join(traceback.format_exception(error)).rstrip()
+        return f"{type(error).__name__}: {error}"
 
     def run(self, statement: str) -> TableResult | None:
         """Run one statement and show its result. Return the result of an INSERT that is still running, else None."""
@@ -99,12 +106,12 @@ class SqlClient:
             if mode == "json":
                 _as_json(names, types, rows, result.zone)
             elif mode == "table" and result._streaming and sys.stdout.isatty():
-                from penstock.service.cli.sql.live_table import show_live
+                from penstock.table.display.terminal_table import show_live
 
                 show_live(names, types, rows, int(self._option(ROWS, "1000")), result.zone)
             else:
                 count = self._print(result, rows, streaming=result._streaming and mode != "table")
-                if count and self._option(VERBOSE, "false") == "true":
+                if count and self._option(TIME_COST, "false") == "true":
                     _say(f"({time.monotonic() - began:.2f} s)")
 
     @staticmethod

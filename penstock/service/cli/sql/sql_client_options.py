@@ -17,6 +17,12 @@ class ClientOption:
 MODE = "sql-client.execution.result-mode"
 ROWS = "sql-client.execution.max-table-result.rows"
 VERBOSE = "sql-client.verbose"
+TIME_COST = "sql-client.display.print-time-cost"
 
-OPTIONS = [ClientOption(MODE, "tableau"), ClientOption(ROWS, "1000"), ClientOption(VERBOSE, "false")]
+OPTIONS = [
+    ClientOption(MODE, "tableau"),
+    ClientOption(ROWS, "1000"),
+    ClientOption(VERBOSE, "false"),
+    ClientOption(TIME_COST, "false"),
+]
 """Every option of the SQL client."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 
-from penstock.common.secrets import concealed
+from penstock.common.secrets import conceal
 from penstock.engine.job.job_record import JobRecord, SlotRecord, VertexRecord
 from penstock.engine.job.job_view import FailureView
 from penstock.errors import PenstockError
@@ -72,7 +72,7 @@ def stack_trace_of(failure: FailureView) -> str:
     """Return message and traceback. If the message contains the traceback already, it is not repeated."""
     is_told = failure.traceback.strip() in failure.message
     text = failure.message if is_told else "\n".join(part for part in (failure.message, failure.traceback) if part)
-    return concealed(f"{failure.kind or 'Exception'}: {text}")
+    return conceal(f"{failure.kind or 'Exception'}: {text}")
 
 
 def _place(record: JobRecord, failure: FailureView) -> Json:
@@ -102,15 +102,15 @@ def cause_of(record: JobRecord) -> Json:
     if not record.failures:
         return _cause(GAVE_UP, "the reason is not known", f"{GAVE_UP}: the reason is not known")
     last = record.failures[-1]
-    return _cause(kind_of(last), concealed(last.message), stack_trace_of(last))
+    return _cause(kind_of(last), conceal(last.message), stack_trace_of(last))
 
 
 def cause_of_error(error: BaseException) -> Json:
     """Return the cause of a failed operation. Only an unexpected error has a traceback through Penstock's code."""
-    kind, message = f"{type(error).__module__}.{type(error).__qualname__}", concealed(str(error))
+    kind, message = f"{type(error).__module__}.{type(error).__qualname__}", conceal(str(error))
     if isinstance(error, (PenstockError, Refused, UnknownJob)):
         return _cause(kind, message, f"{kind}: {message}")
-    return _cause(kind, message, concealed("".join(traceback.format_exception(error))))
+    return _cause(kind, message, conceal("".join(traceback.format_exception(error))))
 
 
 def _cause(kind: str, message: str, stack_trace: str) -> Json:

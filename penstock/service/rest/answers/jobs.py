@@ -81,7 +81,7 @@ def job_details(record: JobRecord) -> Json:
 
 def timestamps(record: JobRecord) -> Json:
     """Return the time at which the job last entered each status, or 0 if it never did."""
-    known = {state: record.entered(state) or 0 for state in JOB_STATES}
+    known = {state: record.time_of(state) or 0 for state in JOB_STATES}
     known["INITIALIZING"] = known["INITIALIZING"] or record.started
     known["CREATED"] = known["CREATED"] or record.started
     known[record.status] = known.get(record.status) or record.taken

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from penstock import __version__
-from penstock.common.secrets import masked
+from penstock.common.secrets import mask_settings
 from penstock.engine.job.job_record import JobRecord
 from penstock.service.rest.answers.flink_numbers import Json
 from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
@@ -62,7 +62,7 @@ def web_config(settings: RestSettings) -> Json:
 
 def key_values(configuration: Mapping[str, str]) -> list[Json]:
     """Return options and their values, without secrets."""
-    return [{"key": name, "value": str(value)} for name, value in sorted(masked(configuration).items()) if name]
+    return [{"key": name, "value": str(value)} for name, value in sorted(mask_settings(configuration).items()) if name]
 
 
 def environment() -> Json:

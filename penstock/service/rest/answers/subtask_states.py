@@ -128,7 +128,7 @@ def _status(record: JobRecord, slot: SlotRecord | None) -> str:
 
 def _times(record: JobRecord, status: str, slot: SlotRecord | None) -> dict[str, int]:
     times = dict.fromkeys(TASK_STATES, 0)
-    began = record.entered("RUNNING") or record.started
+    began = record.time_of("RUNNING") or record.started
     times["CREATED"] = began
     if status != "CREATED":
         times["SCHEDULED"] = began

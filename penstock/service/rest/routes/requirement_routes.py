@@ -39,7 +39,7 @@ async def _read_body(request: Request) -> Requirements:
 
 
 @router.get("/resource-requirements")
-def required(context: Context, job_id: JobId) -> Answer:
+def get_requirements(context: Context, job_id: JobId) -> Answer:
     """Return the bounds of each vertex. The upper bound is its present parallelism."""
     return Answer(requirements(context.job(job_id)))
 

@@ -24,7 +24,7 @@ _PROPERTY = re.compile(r"\\p\{(\w+)\}")
 
 
 @functools.lru_cache(maxsize=256)
-def compiled_regex(pattern: str) -> re.Pattern[str]:
+def compile_regex(pattern: str) -> re.Pattern[str]:
     """Return the pattern for Python. Raise re.error if it is not valid. Classes are those of ASCII, as in Java."""
     pattern = _QUOTED.sub(lambda found: re.escape(found[1]), pattern)
     pattern = _NAMED.sub(r"(?P<\1>", pattern)

@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.common.java_texts import double_text
 from penstock.table.functions.library.cast_kernels import conversion
 from penstock.table.functions.library.json_path import path
-from penstock.table.functions.library.text_forms import double_text, text_form
+from penstock.table.functions.library.text_forms import text_form
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.typing.coercion import TEXTS
 from penstock.table.functions.typing.registry import (

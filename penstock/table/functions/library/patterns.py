@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from penstock.table.functions.library.java_regex import compiled_regex
+from penstock.table.functions.library.java_regex import compile_regex
 from penstock.table.functions.typing.registry import Kernel, register, rowwise
 from penstock.table.functions.typing.result_types import INTEGER, TEXT, signature
 from penstock.table.logical.rex import Call, Literal
@@ -116,7 +116,7 @@ def _or_null(compute: Callable[..., Any]) -> Callable[..., Any]:
 
     def compute_or_null(text: str, pattern: str, *others: Any) -> Any:
         try:
-            regex = compiled_regex(pattern)
+            regex = compile_regex(pattern)
         except re.error:
             return None
         return compute(regex, text, *others)
@@ -147,14 +147,14 @@ def _substr(regex: re.Pattern[str], text: str) -> str | None:
 
 def _replace(text: str, pattern: str, new: str) -> str | None:
     try:
-        return compiled_regex(pattern).sub(lambda found: new, text)
+        return compile_regex(pattern).sub(lambda found: new, text)
     except re.error:
         return None
 
 
 def _matches(text: str, pattern: str) -> bool:
     try:
-        return bool(pattern) and compiled_regex(pattern).search(text) is not None
+        return bool(pattern) and compile_regex(pattern).search(text) is not None
     except re.error:
         return False
 

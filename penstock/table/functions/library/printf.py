@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from penstock.table.functions.library.text_forms import double_text
+from penstock.common.java_texts import double_text
 
 _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 

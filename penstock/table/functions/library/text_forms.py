@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from penstock.common.java_texts import double_text, java_text
 from penstock.table.types import data_types as t
 
 Form = Callable[[Any], str]
-
-
-def double_text(value: float) -> str:
-    """Return a double in Java's form: at least one digit after the point, exponents below 10^-3 and from 10^7 on.
-
-    >>> double_text(1e7), double_text(0.25), double_text(1.5e-5)
-    ('1.0E7', '0.25', '1.5E-5')
-    """
-    return _java(value, repr(value))
 
 
 def float_text(value: float) -> str:
@@ -31,26 +21,7 @@ def float_text(value: float) -> str:
     >>> float_text(0.10000000149011612)
     '0.1'
     """
-    return _java(value, str(np.float32(value)))
-
-
-def _java(value: float, shortest: str) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    sign, digits, exponent = Decimal(shortest).as_tuple()
-    assert isinstance(exponent, int)
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + exponent  # the position of the point after the first digit
-    minus = "-" if sign else ""
-    if -3 < point <= 7:
-        whole = figures[:point].ljust(point, "0") if point > 0 else "0"
-        fraction = figures[point:] if point > 0 else "0" * -point + figures
-        return f"{minus}{whole}.{fraction or '0'}"
-    return f"{minus}{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    return java_text(value, str(np.float32(value)))
 
 
 def fraction_text(microsecond: int, precision: int) -> str:

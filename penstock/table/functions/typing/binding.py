@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.errors import ValidationException
-from penstock.table.expression.expression import Expression, shown
+from penstock.table.expression.expression import Expression, expression_text
 from penstock.table.functions.typing.cast_types import castable, explicit_cast
 from penstock.table.functions.typing.coercion import TEXTS, common_type
 from penstock.table.functions.typing.registry import resolve
@@ -50,10 +50,10 @@ def _bind(value: Expression, columns: Columns, special: Special | None) -> Rex:
             assert isinstance(rex, Rex)
             return rex
         case ("in", inner, table):
-            return Subquery(t.BooleanType(), "IN", table._relation, (bind(inner, columns, special),))
+            return Subquery(t.BooleanType(), "IN", table.relation, (bind(inner, columns, special),))
         case ("udf", wrapper, args):
             return user_call(wrapper, [bind(arg, columns, special) for arg in args])
-    raise ValidationException(f"{shown(value)} cannot stand inside a scalar expression")
+    raise ValidationException(f"{expression_text(value)} cannot stand inside a scalar expression")
 
 
 def call_function(function: str, args: Sequence[Rex]) -> Rex:

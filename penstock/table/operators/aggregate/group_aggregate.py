@@ -24,7 +24,7 @@ from penstock.table.operators.base.query_batches import (
     UPDATE_BEFORE,
     column_of,
     inserts,
-    made,
+    make_batch,
 )
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingLocalOperator, HoldingTableOperator
@@ -240,7 +240,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         self._groups.put_all(written, [()] * len(written))
         if not self.context.batch:
             arrays = self._key_columns(batch, found.firsts.take(pa.array(new, pa.int64())))
-            self.send(made(arrays, self.schema, len(new)))
+            self.send(make_batch(arrays, self.schema, len(new)))
 
     def _key_columns(self, batch: pa.RecordBatch, positions: pa.Array) -> list[pa.Array]:
         wanted = range(len(self.key_positions)) if self.parts_come else self.key_positions

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.api.functions.key_selectors import ColumnKeys
-from penstock.engine.records.columns import Columns, held_values
+from penstock.engine.records.columns import Columns, state_values
 from penstock.table.operators.aggregate.functions.fold import Fold, Part, VectorFold
 from penstock.table.operators.base.query_batches import adds
 
@@ -98,7 +98,7 @@ def _in_order(keys: Sequence[Any], codes: pa.Array) -> Sequence[Any]:
 def aggregate_groups(groups: np.ndarray[Any, Any], parts: Sequence[Part]) -> tuple[list[int], list[list[Any]]]:
     """Return the groups that occur among the rows, and their parts. `groups` has the group of each row."""
     made = _aggregate(pa.array(groups), parts)
-    return made.column(0).to_pylist(), [held_values(column) for column in made.columns[1:]]
+    return made.column(0).to_pylist(), [state_values(column) for column in made.columns[1:]]
 
 
 def _positions(batch: pa.RecordBatch) -> pa.Array:
@@ -159,4 +159,4 @@ def _flat(array: pa.ChunkedArray) -> pa.Array:
 
 def _by_fold(parts: Sequence[list[Part] | None], columns: Sequence[pa.Array]) -> list[list[list[Any]] | None]:
     feed = iter(columns)
-    return [None if part is None else [held_values(next(feed)) for _ in part] for part in parts]
+    return [None if part is None else [state_values(next(feed)) for _ in part] for part in parts]

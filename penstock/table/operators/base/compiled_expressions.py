@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import Operator
 from penstock.engine.records.elements import MIN_TIMESTAMP
-from penstock.table.functions import compiled
+from penstock.table.functions import compile_rex
 from penstock.table.functions.moment import Moment
 from penstock.table.logical.rex import InputRef, Rex
 
@@ -21,7 +21,7 @@ def evaluator(rex: Rex) -> Evaluate:
     if isinstance(rex, InputRef):
         index = rex.index
         return lambda batch, moment: batch.column(index)
-    made: Evaluate = compiled(rex)
+    made: Evaluate = compile_rex(rex)
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 
 Positions = np.ndarray[Any, Any]
 MOST_PAIRS = 1 << 20
@@ -30,7 +30,7 @@ def _encode(one: pa.Array, other: pa.Array) -> tuple[Positions, int]:
         encoded = pa.concat_arrays([one, other]).dictionary_encode("encode")
         return encoded.indices.to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
     numbers: dict[Any, int] = {}
-    values = (*held_values(one), *held_values(other))
+    values = (*state_values(one), *state_values(other))
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], "int64"), max(len(numbers), 1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.table.types.arrow_forms import KIND
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
@@ -34,17 +34,17 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 def state_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> list[Held]:
     """Return the rows of a batch, or some of their columns, as state holds them."""
     wanted = range(batch.num_columns) if positions is None else positions
-    columns = [held_values(batch.column(position)) for position in wanted]
+    columns = [state_values(batch.column(position)) for position in wanted]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
 def batch_of(rows: Sequence[Held], schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch of rows that state held, with kinds if the schema has them."""
     arrays = [column_of(list(map(itemgetter(index), rows)), field.type) for index, field in enumerate(schema)]
-    return made(arrays, schema, len(rows))
+    return make_batch(arrays, schema, len(rows))
 
 
-def made(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+def make_batch(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
     """Return a batch of columns. A batch without columns still has `count` rows."""
     if arrays:
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)

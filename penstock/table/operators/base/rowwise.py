@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.table.functions.moment import Moment
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
 from penstock.table.operators.base.compiled_expressions import evaluator
@@ -116,6 +116,6 @@ def _by_arrow(rex: Rex, schema: pa.Schema) -> Value:
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         else:
             batch = pa.RecordBatch.from_arrays([pa.array([0])], names=["row"])
-        return held_values(compute(batch, Moment()))[0]
+        return state_values(compute(batch, Moment()))[0]
 
     return value

@@ -93,7 +93,7 @@ class TableOperator(Operator, ABC):
         try:
             self.batch(chunk.columns.batch)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     @abstractmethod
     def batch(self, batch: pa.RecordBatch) -> None:
@@ -129,7 +129,7 @@ class HoldingLocalOperator(TableOperator, ABC):
         try:
             self._process()
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def watermark(self, timestamp: int) -> None:
         self._release()
@@ -202,7 +202,7 @@ class KeyedTableOperator(FunctionOperator):
             how(*what)
         except USER_ERRORS as error:
             self.gathered.clear()
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self.flush()
 
     def gather(self, kind: int, row: Held) -> None:

@@ -12,7 +12,7 @@ from penstock.table.functions.user_functions import close_functions, open_functi
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.operators.base.function_context import function_context
-from penstock.table.operators.base.query_batches import kinds_of, made
+from penstock.table.operators.base.query_batches import kinds_of, make_batch
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs
 
@@ -56,4 +56,4 @@ class Calc(TableOperator):
         arrays = [compute(batch, moment) for compute in self._columns]
         if kinds is not None:
             arrays.append(kinds)
-        self.send(made(arrays, self.schema, batch.num_rows))
+        self.send(make_batch(arrays, self.schema, batch.num_rows))

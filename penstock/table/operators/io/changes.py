@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.table.operators.base.query_batches import inserts, made
+from penstock.table.operators.base.query_batches import inserts, make_batch
 from penstock.table.operators.base.table_operator import TableOperator
 
 
@@ -19,4 +19,4 @@ class Renamed(TableOperator):
     """Renames columns."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        self.send(made(batch.columns, self.schema, batch.num_rows))
+        self.send(make_batch(batch.columns, self.schema, batch.num_rows))

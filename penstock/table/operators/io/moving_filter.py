@@ -10,7 +10,7 @@ from penstock.table.functions.user_functions import close_functions, open_functi
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of, truth
 from penstock.table.operators.base.function_context import function_context
-from penstock.table.operators.base.query_batches import DELETE, INSERT, adds, made
+from penstock.table.operators.base.query_batches import DELETE, INSERT, adds, make_batch
 from penstock.table.operators.base.table_operator import TableOperator
 
 
@@ -37,4 +37,4 @@ class MovingFilter(TableOperator):
     def batch(self, batch: pa.RecordBatch) -> None:
         stays = pc.and_(adds(batch), truth(self._keeps(batch, moment_of(self, self.zone))))
         kinds = pc.if_else(stays, pa.scalar(INSERT, pa.int8()), pa.scalar(DELETE, pa.int8()))
-        self.send(made([*batch.columns[:-1], kinds], self.schema, batch.num_rows))
+        self.send(make_batch([*batch.columns[:-1], kinds], self.schema, batch.num_rows))

@@ -19,6 +19,8 @@ class ChangelogNormalize(HoldingTableOperator):
 
     every_version = False
     """True if each of these rows counts, because a temporal join needs all versions."""
+    dated_deletions = False
+    """True if a deletion is sent with the time that it has, because a temporal join needs it."""
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)
@@ -45,7 +47,7 @@ class ChangelogNormalize(HoldingTableOperator):
         if kind in {DELETE, UPDATE_BEFORE}:
             if before is not None:
                 self._rows_by_key.remove(key)
-                self.gather(DELETE, before)
+                self.gather(DELETE, _filled(row, before) if self.dated_deletions else before)
             return
         self._rows_by_key.put(key, row)
         if before is None:
@@ -53,3 +55,8 @@ class ChangelogNormalize(HoldingTableOperator):
         elif before != row:
             self.gather(UPDATE_BEFORE, before)
             self.gather(UPDATE_AFTER, row)
+
+
+def _filled(row: tuple[object, ...], before: tuple[object, ...]) -> tuple[object, ...]:
+    """Return a deletion, which may have only its key and its time, with the other values of the deleted row."""
+    return tuple(old if new is None else new for new, old in zip(row, before, strict=True))

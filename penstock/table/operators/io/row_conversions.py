@@ -18,7 +18,7 @@ from penstock.engine.records.failures import USER_ERRORS
 from penstock.errors import TypeMismatch
 from penstock.table.logical.nodes import ROWTIME
 from penstock.table.logical.nodes import Columns as PlanColumns
-from penstock.table.operators.base.query_batches import UPDATE_BEFORE, kinds_of, made
+from penstock.table.operators.base.query_batches import UPDATE_BEFORE, kinds_of, make_batch
 from penstock.table.operators.base.update_pairs import upserts, with_pairs_of_keys
 from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import array_of, arrow_schema, values_of
@@ -72,7 +72,7 @@ def values_batch(columns: PlanColumns, rows: Sequence[Sequence[Any]]) -> pa.Reco
     """Return rows of a query as a batch."""
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     arrays = [array_of(values, column.type) for values, column in zip(by_column, columns, strict=True)]
-    return made(arrays, arrow_schema(columns), len(rows))
+    return make_batch(arrays, arrow_schema(columns), len(rows))
 
 
 class FromValues(Operator):
@@ -102,7 +102,7 @@ class FromValues(Operator):
         try:
             batch = None if chunk.columns is None or self.changelog else self._in_columns(chunk.columns)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         if batch is None:
             super().chunk(chunk)
         else:
@@ -121,13 +121,13 @@ class FromValues(Operator):
                 return None
             else:
                 arrays.append(columns.batch.column(field.name))
-        return made(arrays, self._schema, len(columns))
+        return make_batch(arrays, self._schema, len(columns))
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         try:
             batch = self._batch(values, timestamps)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         batch = self._with_pairs(batch)
         if batch.num_rows:
             self.emit_chunk(Chunk.of(Columns(batch)))
@@ -152,7 +152,7 @@ class FromValues(Operator):
             arrays.append(pa.array([_kind(value) for value in values], pa.int8()))
         elif any(isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT for value in values):
             raise TypeMismatch("a row that is no insert came into a table of inserts: use from_changelog_stream")
-        return made(arrays, self._schema, len(values))
+        return make_batch(arrays, self._schema, len(values))
 
     def _rows(self, values: Values) -> Iterator[Sequence[Any]]:
         names, width = self._names, len(self._names)
@@ -226,7 +226,7 @@ class ToRows(Operator):
             else:
                 self.emit(self._rows(batch), self._stamps(batch))
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def _stays_columns(self) -> bool:
         """Return True if a stream can use the columns as they are, so that rows are made only on demand."""

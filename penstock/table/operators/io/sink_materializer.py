@@ -20,6 +20,7 @@ from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_A
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.state_matching import group_entries, rows_by_key
 from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
+from penstock.table.operators.base.update_pairs import with_pairs_of_keys
 
 Change = tuple[bool, Held]
 """True if the row is added, and the row."""
@@ -149,7 +150,7 @@ class CompactingMaterializer(_PerKey):
         try:
             self._take_timed(chunk.columns.batch, chunk.columns.times.to_pylist())
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
 
     def _take_timed(self, batch: pa.RecordBatch, times: list[int]) -> None:
         arrived = rows_by_key(batch, self.key_selector)  # type: ignore[arg-type]
@@ -206,7 +207,12 @@ class CompactingMaterializer(_PerKey):
 
 
 class SinkShuffle(TableOperator):
-    """Passes rows on, after an exchange by the key of the sink."""
+    """Passes rows on, after an exchange by the key of the sink, which may separate the two rows of an update."""
+
+    def __init__(self, key: Sequence[int], schema: pa.Schema, changelog: bool) -> None:
+        super().__init__(schema)
+        self.key = tuple(key)
+        self.changelog = changelog
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        self.send(batch)
+        self.send(with_pairs_of_keys(batch, self.key) if self.changelog else batch)

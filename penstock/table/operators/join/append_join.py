@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import Layout, Table
-from penstock.table.operators.base.query_batches import Held, made, state_rows
+from penstock.table.operators.base.query_batches import Held, make_batch, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.state_matching import (
     Keyed,
@@ -68,7 +68,7 @@ class AppendJoin(TwoInputTableOperator):
 
     def _send_pairs(self, side: int, batch: pa.RecordBatch, pairs: Pairs, partners: Partners) -> None:
         own, other = take_rows(batch, pairs.positions).columns, partners.columns(pairs.picks)
-        joined = made(own + other if side == 0 else other + own, self.schema, len(pairs.positions))
+        joined = make_batch(own + other if side == 0 else other + own, self.schema, len(pairs.positions))
         self.send(joined.filter(self._condition.mask(joined, self)) if self._condition else joined)
 
 

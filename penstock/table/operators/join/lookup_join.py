@@ -16,7 +16,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
-from penstock.table.operators.base.query_batches import kinds_of, made
+from penstock.table.operators.base.query_batches import kinds_of, make_batch
 from penstock.table.operators.base.state_matching import Keyed, Pairs, pairs_by_key, rows_by_key
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
@@ -92,7 +92,7 @@ class LookupJoin(TableOperator):
         declared = self.right.columns
         values = zip(*candidates, strict=True) if candidates else ([] for _ in declared)
         arrays = [array_of(list(column), one.type) for column, one in zip(values, declared, strict=True)]
-        whole = made(arrays, arrow_schema(declared), len(candidates))
+        whole = make_batch(arrays, arrow_schema(declared), len(candidates))
         picks = np.concatenate([piece.picks for piece in pieces])
         return pa.array(np.concatenate([piece.positions for piece in pieces])), whole.take(pa.array(picks))
 

@@ -11,7 +11,16 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.table.logical.rex import Rex
-from penstock.table.operators.base.query_batches import DELETE, INSERT, Held, adds, batch_of, kinds_of, made, state_rows
+from penstock.table.operators.base.query_batches import (
+    DELETE,
+    INSERT,
+    Held,
+    adds,
+    batch_of,
+    kinds_of,
+    make_batch,
+    state_rows,
+)
 from penstock.table.operators.base.state_matching import (
     Keyed,
     Mask,
@@ -64,11 +73,11 @@ class Joined(NamedTuple):
 
 def in_order(parts: Sequence[Joined]) -> list[pa.RecordBatch]:
     """Return output in the order of the input rows, so that the last change of a row comes last."""
-    made = [part.batch for part in parts if part.batch.num_rows]
-    if len(made) < 2:
-        return made
+    batches = [part.batch for part in parts if part.batch.num_rows]
+    if len(batches) < 2:
+        return batches
     order = np.argsort(np.concatenate([part.positions for part in parts if part.batch.num_rows]), kind="stable")
-    return [take_rows(pa.concat_batches(made), order)]
+    return [take_rows(pa.concat_batches(batches), order)]
 
 
 class Join(TwoInputTableOperator):
@@ -193,7 +202,7 @@ class Join(TwoInputTableOperator):
         width = len(self.spec.schemas[side])
         for pairs in found:
             own, other = take_rows(batch, pairs.positions).columns[:width], partners.columns(pairs.picks)
-            joined = made(own + other if side == 0 else other + own, self._both, len(pairs.positions))
+            joined = make_batch(own + other if side == 0 else other + own, self._both, len(pairs.positions))
             if self._condition:
                 mask = self._condition.mask(joined, self)
                 joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
@@ -285,8 +294,8 @@ class Join(TwoInputTableOperator):
 
     def _with_kinds(self, arrays: list[pa.Array], kinds: pa.Array) -> pa.RecordBatch:
         if self.changelog:
-            return made([*arrays, kinds], self.schema, len(kinds))
-        batch = made(arrays, self.schema, len(kinds))
+            return make_batch([*arrays, kinds], self.schema, len(kinds))
+        batch = make_batch(arrays, self.schema, len(kinds))
         if self.only_final:
             for row, kind in zip(state_rows(batch), kinds.to_pylist(), strict=True):
                 self.gather(kind, row)

@@ -50,7 +50,7 @@ class BatchesOfRows(Operator):
         try:
             batch = batch_of(values, self.schema)
         except USER_ERRORS as error:
-            raise self.failed(error, []) from error
+            raise self.failure(error, []) from error
         self.emit_chunk(Chunk.of(Columns(batch)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.table.logical.rex import OverSpec
 from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.functions.positions import ranks_of
@@ -41,7 +41,7 @@ class Frames:
         `partitions` are positions of rows. Rows and positions are in order.
         """
         self._unit = 1000 if self._is_time(ordered) else 1
-        orders = [held_values(ordered.column(key.index)) for key in self.window.order]
+        orders = [state_values(ordered.column(key.index)) for key in self.window.order]
         places = list(zip(*orders, strict=True)) if orders else [()] * ordered.num_rows
         args = arguments_of(self.folds, ordered)
         results: list[list[Any]] = [[None] * ordered.num_rows for _ in self.folds]

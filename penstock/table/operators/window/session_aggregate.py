@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.api.functions.key_selectors import ColumnKeys
 from penstock.engine.operators.operator import OperatorContext
-from penstock.engine.records.columns import Columns, held_values
+from penstock.engine.records.columns import Columns, state_values
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
@@ -164,7 +164,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
 
     # --- input: sessions ---
     def _sessions_of(self, distinct: Sequence[Any], runs: Runs) -> Iterator[tuple[Any, Session]]:
-        _, first, last, *columns = map(held_values, runs.rows.columns)
+        _, first, last, *columns = map(state_values, runs.rows.columns)
         feed, folded = iter(columns), []
         for fold in self.folds:
             fresh = [fold.new() for _ in first]

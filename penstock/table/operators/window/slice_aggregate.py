@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import key_columns, with_counter
@@ -103,7 +103,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
                 self.note(end, address)
 
     def _keys(self, rows: pa.RecordBatch) -> list[Any]:
-        columns = [held_values(column) for column in rows.columns[1 : self._width]]
+        columns = [state_values(column) for column in rows.columns[1 : self._width]]
         if len(columns) == 1:
             return columns[0]
         return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
@@ -113,7 +113,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         feed, now = iter(rows.columns[self._width :]), []
         for number, fold in enumerate(self.folds):
             before = [fold.new() if entry is None else entry[number] for entry in entries]
-            now.append(fold.fold_all(before, [held_values(next(feed)) for _ in fold.part_types()]))
+            now.append(fold.fold_all(before, [state_values(next(feed)) for _ in fold.part_types()]))
         return list(zip(*now, strict=True)) if now else [()] * len(entries)
 
     def _namespace(self, end: int) -> tuple[int, ...]:

@@ -133,11 +133,13 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         self.output.watermark(timestamp)
 
     def advance_processing_time(self, now: int) -> None:
+        """Close windows whose last millisecond is over: rows of the present one may still come."""
         if self.windows.processing_time:
-            self.do(self._close, now)
+            self.do(self._close, now - 1)
 
     def next_due(self) -> int | None:
-        return self._due.next_time() if self.windows.processing_time else None
+        last = self._due.next_time() if self.windows.processing_time else None
+        return None if last is None else last + 1
 
     def _close(self, until: int) -> None:
         """Close windows that are over, in the order of their ends."""

@@ -177,11 +177,12 @@ class WindowOperator(KeyedTableOperator, ABC):
         self.output.watermark(timestamp)
 
     def advance_processing_time(self, now: int) -> None:
+        """Close windows whose last millisecond is over: rows of the present one may still come."""
         if self.processing_time:
-            self.do(self._close, now)
+            self.do(self._close, now - 1)
 
     def next_due(self) -> int | None:
-        return self._next if self.processing_time else None
+        return None if self._next is None or not self.processing_time else self._next + 1
 
     def _close(self, until: int) -> None:
         """Close windows that are over."""

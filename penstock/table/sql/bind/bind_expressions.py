@@ -13,7 +13,7 @@ from penstock.table.sql.bind import aggregate_calls
 from penstock.table.sql.bind.binder_session import Functions, Session
 from penstock.table.sql.bind.placeholders import Grouping, WindowProperty
 from penstock.table.sql.bind.scope import Scope, field_by_name
-from penstock.table.sql.parse.problems import invalid, suggestion, unsupported, with_place
+from penstock.table.sql.parse.problems import invalid, not_supported, suggestion, with_place
 from penstock.table.sql.parse.syntax import (
     CastTo,
     Constant,
@@ -294,7 +294,7 @@ def _fit(functions: Functions, node: Invoke, arg: Rex, aim: DataType) -> Rex:
 
 def refuse_table_function(binder: ExpressionBinder, node: Invoke) -> Rex:
     """Refuse a table function in an expression."""
-    raise unsupported(node.at, f"{node.name.upper()} is a table function and can stand in FROM only")
+    raise not_supported(node.at, f"{node.name.upper()} is a table function and can stand in FROM only")
 
 
 _BINDERS: dict[type[Node], str] = {

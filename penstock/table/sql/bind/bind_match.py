@@ -17,7 +17,7 @@ from penstock.table.logical.rex import Call, InputRef, Literal, Rex, SortKey
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
 from penstock.table.sql.bind.scope import Scope
 from penstock.table.sql.bind.window_table_functions import interval_of
-from penstock.table.sql.parse.problems import invalid, suggestion, unsupported, with_place
+from penstock.table.sql.parse.problems import invalid, not_supported, suggestion, with_place
 from penstock.table.sql.parse.syntax import Constant, Invoke, Matched, Name, Node, Ordering, Star
 from penstock.table.types.data_types import (
     DataType,
@@ -38,7 +38,7 @@ ANY = "*"
 def match_relation(queries: QueryBinder, node: Matched, relation: Relation, scope: Scope) -> Relation:
     """Return the relation of matches: the columns of PARTITION BY, then the measures."""
     if node.all_rows:
-        raise unsupported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
+        raise not_supported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
     if not node.measures:
         raise invalid(node.at, "MATCH_RECOGNIZE needs MEASURES, which say what comes out")
     variables = _variables(node.pattern)
@@ -73,7 +73,7 @@ def _variables(tree: Any) -> list[str]:
 def _check_names(node: Matched, variables: list[str]) -> None:
     doubled = [name for name in variables if variables.count(name) > 1]
     if doubled:
-        raise unsupported(node.at, f"PATTERN: variable '{doubled[0]}' stands twice; every variable may stand once")
+        raise not_supported(node.at, f"PATTERN: variable '{doubled[0]}' stands twice; every variable may stand once")
     kind, target = node.skip
     if target is not None and target not in variables and target not in dict(node.subsets):
         raise invalid(
@@ -83,11 +83,11 @@ def _check_names(node: Matched, variables: list[str]) -> None:
 
 def _check_order(queries: QueryBinder, node: Matched, relation: Relation, order: tuple[SortKey, ...]) -> None:
     if not order:
-        raise unsupported(node.at, "MATCH_RECOGNIZE needs an ORDER BY that starts with a time attribute")
+        raise not_supported(node.at, "MATCH_RECOGNIZE needs an ORDER BY that starts with a time attribute")
     first = relation.columns[order[0].index]
     moment = isinstance(first.type, TimestampType | LocalZonedTimestampType)
     if order[0].descending or not (first.time or (queries.session.batch and moment)):
-        raise unsupported(node.order[0].at, "MATCH_RECOGNIZE is ordered by an ascending time attribute first")
+        raise not_supported(node.order[0].at, "MATCH_RECOGNIZE is ordered by an ascending time attribute first")
 
 
 def _column(binder: ExpressionBinder, node: Node) -> int:
@@ -138,10 +138,10 @@ class _RowsBinder(ExpressionBinder):
         if name in {"MATCH_ROWTIME", "MATCH_PROCTIME"}:
             return self._match_time(node, name)
         if name in {"PREV", "NEXT"}:
-            problem = invalid if self.measuring else unsupported
+            problem = invalid if self.measuring else not_supported
             raise problem(node.at, f"{name} is not supported; LAST(A.x, 1) is the row before the last one of A")
         if name == "CLASSIFIER":
-            raise unsupported(node.at, f"{name} is not supported")
+            raise not_supported(node.at, f"{name} is not supported")
         if name == "MATCH_NUMBER":
             raise invalid(node.at, f"there is no function {name}")
         return super()._invoke(node)
@@ -178,7 +178,7 @@ class _RowsBinder(ExpressionBinder):
 
     def aggregate(self, node: Invoke, name: str, own: Any) -> Rex:
         if node.over is not None or node.filter is not None:
-            raise unsupported(node.at, "aggregates of MATCH_RECOGNIZE take neither OVER nor FILTER")
+            raise not_supported(node.at, "aggregates of MATCH_RECOGNIZE take neither OVER nor FILTER")
         if node.distinct:
             raise invalid(node.at, "aggregates of MATCH_RECOGNIZE take no DISTINCT")
         variable, args = self._over_rows(node, node.args)

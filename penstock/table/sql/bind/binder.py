@@ -16,7 +16,7 @@ from penstock.table.sql.parse import statements as st
 from penstock.table.sql.parse.problems import suggestion
 from penstock.table.sql.parse.statement_parser import parse, parse_expression
 from penstock.table.sql.parse.syntax import Constant, Node, Query
-from penstock.table.sql.subqueries.decorrelate import decorrelated
+from penstock.table.sql.subqueries.decorrelate import decorrelate
 from penstock.table.types.data_types import DataType, NullType
 
 
@@ -30,7 +30,7 @@ class Binder:
     def query(self, query: str | Query | st.Query) -> Relation:
         """Return the plan of a query. Queries inside of expressions have become joins."""
         bound = QueryBinder(self.session, self.functions).query(_query(query))
-        return decorrelated(self.functions, bound)
+        return decorrelate(self.functions, bound)
 
     def expression(self, expression: str | Node | st.Expression, columns: Columns) -> Rex:
         """Return an expression over columns, such as a computed column or a watermark."""

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableException, ValidationException
+from penstock.table.logical.changelog_relations import refuse_batch
 from penstock.table.logical.nodes import Column, Columns, Correlate, Join, Relation
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
+from penstock.table.sql.bind import changelog_functions
 from penstock.table.sql.bind import window_table_functions as window_functions
 from penstock.table.sql.bind.bind_expressions import user_call
 from penstock.table.sql.bind.bind_match import match_relation
 from penstock.table.sql.bind.scope import Scope, Visible
 from penstock.table.sql.parse.hints import name_of
-from penstock.table.sql.parse.problems import IllegalStateException, invalid, suggestion, unsupported
+from penstock.table.sql.parse.problems import IllegalStateException, invalid, not_supported, suggestion, with_place
 from penstock.table.sql.parse.syntax import (
     Aliased,
     Constant,
@@ -81,12 +83,14 @@ class FromClause:
     def _relation(self, source: Source) -> Relation:
         if isinstance(source, TableName):
             if source.as_of is not None:
-                problem = unsupported if isinstance(source.as_of, Constant) else invalid
+                problem = not_supported if isinstance(source.as_of, Constant) else invalid
                 raise problem(source.at, "FOR SYSTEM_TIME AS OF can stand on the right side of a join only")
             return self.table(source)
         if isinstance(source, Derived):
             return self.queries.query(source.query, self.outer)
         if isinstance(source, FunctionTable):
+            if source.call.name.upper() in changelog_functions.FUNCTIONS:
+                return self._changelog_function(source.call)
             return self._window_function(source.call)
         assert isinstance(source, Matched)
         below, scope = self._bind(source.source)
@@ -112,6 +116,16 @@ class FromClause:
         if partition and call.name.upper() != "SESSION":
             raise invalid(data.at, f"{call.name.upper()} takes no PARTITION BY; only SESSION does")
         return window_functions.window_table(call, args, relation, partition, self.queries.session.batch)
+
+    def _changelog_function(self, call: Invoke) -> Relation:
+        if self.queries.session.batch:
+            refuse_batch()
+        args = changelog_functions.arguments(call)
+        relation, _ = self._bind(changelog_functions.table_argument(call, args).source)
+        mapping = None
+        if "op_mapping" in args:
+            mapping = self.queries.expressions(Scope(), "in FROM clause").bind(args["op_mapping"])
+        return with_place(call.at, lambda: changelog_functions.changelog_relation(call, args, relation, mapping))
 
     # --- joins ---
     def _bind_join(self, node: Joined) -> tuple[Relation, Scope]:
@@ -224,7 +238,7 @@ class FromClause:
 
     def _correlate(self, node: Joined, left: Relation, scope: Scope, right: Right) -> tuple[Relation, Scope]:
         if node.kind not in {"INNER", "CROSS", "LEFT"}:
-            raise unsupported(node.at, f"a table function cannot be on the right side of a {node.kind} join")
+            raise not_supported(node.at, f"a table function cannot be on the right side of a {node.kind} join")
         if isinstance(right.source, FunctionTable):
             own = self._own_function(right.source)
             if own is not None and own.kind == "temporal":
@@ -287,7 +301,9 @@ def _is_correlated(clause: FromClause, source: Source) -> bool:
     """Return True if the source is a function of the rows on its left."""
     if isinstance(source, FunctionTable):
         own = clause._own_function(source)
-        return own is not None or source.call.name.upper() not in window_functions.PARAMETERS
+        name = source.call.name.upper()
+        tables = name in window_functions.PARAMETERS or name in changelog_functions.FUNCTIONS
+        return own is not None or not tables
     return isinstance(source, Unnest)
 
 

@@ -12,7 +12,7 @@ from penstock.table.sql.bind.bind_expressions import ExpressionBinder
 from penstock.table.sql.bind.naming import position, projection, uniquely
 from penstock.table.sql.bind.placeholders import Aggregated, Grouping, Spanned, WindowProperty
 from penstock.table.sql.bind.window_table_functions import interval_of
-from penstock.table.sql.parse.problems import invalid, unsupported
+from penstock.table.sql.parse.problems import invalid, not_supported
 from penstock.table.sql.parse.syntax import Group, Invoke, Node
 from penstock.table.sql.parse.tokens import Position
 from penstock.table.sql.subqueries.correlation import with_outer
@@ -84,7 +84,7 @@ class _Keys:
     def _set_window(self, node: Invoke) -> None:
         kind = node.name.upper()
         if self.window is not None:
-            raise unsupported(node.at, "a query can have one group window only")
+            raise not_supported(node.at, "a query can have one group window only")
         if len(node.args) != _GROUP_WINDOWS[kind]:
             raise invalid(node.at, f"{kind} in GROUP BY takes {_GROUP_WINDOWS[kind]} arguments: the time and intervals")
         args = self.binder.all(node.args)

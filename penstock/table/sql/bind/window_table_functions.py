@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Column, Relation, WindowTable
 from penstock.table.logical.rex import InputRef, Literal, Rex
-from penstock.table.sql.parse.problems import invalid, suggestion, unsupported
+from penstock.table.sql.parse.problems import invalid, not_supported, suggestion
 from penstock.table.sql.parse.syntax import Constant, Derived, Descriptor, Invoke, Nested, Node, TableArg
 from penstock.table.sql.parse.tokens import Position
 from penstock.table.types.data_types import (
@@ -116,7 +116,7 @@ def interval_of(rex: Rex, at: Position) -> int:
     if isinstance(rex, Literal) and isinstance(rex.type, DayTimeIntervalType):
         return int(rex.value)
     if isinstance(rex.type, YearMonthIntervalType):
-        raise unsupported(at, "a window cannot be months or years long; take days")
+        raise not_supported(at, "a window cannot be months or years long; take days")
     raise invalid(at, f"a window has a constant interval, such as INTERVAL '10' MINUTE, not {rex}")
 
 

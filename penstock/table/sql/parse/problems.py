@@ -47,7 +47,7 @@ def invalid(at: Position, message: str) -> ValidationException:
     return ValidationException(f"{at}: {message}")
 
 
-def unsupported(at: Position, message: str) -> TableException:
+def not_supported(at: Position, message: str) -> TableException:
     """Return the error for a query that is not supported."""
     return TableException(f"{at}: {message}")
 

@@ -223,8 +223,8 @@ class TableParser(QueryParser):
         resources: list[str] = []
         if self.accept("USING"):
             while not resources or self.accept_symbol(","):
-                self.expect_any("JAR", "FILE", "ARCHIVE")
-                resources.append(self.string())
+                kind = self.expect_any("JAR", "FILE", "ARCHIVE")
+                resources.append(f"ResourceUri{{resourceType={kind}, uri='{self.string()}'}}")
         return st.CreateFunction(path, target, language, temporary, system, exists, tuple(resources))
 
     def target(self) -> tuple[str, str]:

@@ -52,7 +52,7 @@ TRUE = Literal(BooleanType(False), True)
 _ALWAYS = "$true"
 
 
-def decorrelated(functions: Functions, plan: Relation) -> Relation:
+def decorrelate(functions: Functions, plan: Relation) -> Relation:
     """Return the plan without Subquery and OuterRef."""
 
     def node(relation: Relation) -> Relation:
@@ -152,7 +152,7 @@ class _Replacing:
         return Filter(below.columns, below, condition)
 
     def _semi(self, plan: Relation, query: Subquery, negated: bool) -> Relation | None:
-        inner = decorrelated(self.functions, query.plan)
+        inner = decorrelate(self.functions, query.plan)
         try:
             inside = pull_up(self.functions, inner)
         except NotPulled:
@@ -187,7 +187,7 @@ class _Replacing:
         return plan, tuple(rewritten(rex, found.get) for rex in exprs)
 
     def _value(self, plan: Relation, query: Subquery, args: Sequence[Rex]) -> tuple[Relation, Rex]:
-        inner = decorrelated(self.functions, query.plan)
+        inner = decorrelate(self.functions, query.plan)
         try:
             return self._join_value(plan, query, args, pull_up(self.functions, inner))
         except NotPulled:
@@ -393,7 +393,7 @@ def lateral_join(functions: Functions, left: Relation, right: Relation, kind: st
 
     An aggregate over no rows gives no row here, as in Flink. It gives its value only if it stands alone in a LEFT JOIN.
     """
-    right = decorrelated(functions, right)
+    right = decorrelate(functions, right)
     if not is_correlated_plan(right):
         return _join(left, right, kind, condition)
     alone = kind == "LEFT" and len(right.columns) == 1 and condition is None

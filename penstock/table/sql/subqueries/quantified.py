@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.table.logical.nodes import Column, Project, Relation
 from penstock.table.logical.rex import InputRef, Rex, Subquery
-from penstock.table.sql.parse.problems import unsupported
+from penstock.table.sql.parse.problems import not_supported
 from penstock.table.sql.parse.syntax import Nested
 from penstock.table.types.data_types import BooleanType, DataType
 
@@ -35,7 +35,7 @@ def _alike(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequenc
     for arg, kind in zip(args, plan.types(), strict=True):
         aim = binder.functions.common_type([arg.type, kind])
         if aim is None:
-            raise unsupported(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
+            raise not_supported(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
         aims.append(aim)
     fitted = [_fit(binder.functions, arg, aim) for arg, aim in zip(args, aims, strict=True)]
     return fitted, cast_columns(binder.functions, plan, aims)

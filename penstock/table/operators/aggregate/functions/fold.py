@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.table.logical.rex import AggregateCall
 from penstock.table.operators.base.query_batches import column_of
 from penstock.table.types.arrow_forms import arrow_type
@@ -80,7 +80,7 @@ class Fold(ABC):
 
     def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
         """Return the arguments of every row."""
-        columns = [held_values(batch.column(index)) for index in self.call.args]
+        columns = [state_values(batch.column(index)) for index in self.call.args]
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
     def chosen(self, batch: pa.RecordBatch) -> list[bool] | None:
@@ -124,7 +124,7 @@ class VectorFold(Fold):
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
         """Return the results of groups whose parts are complete, as a column."""
         fresh = [self.new() for _ in range(len(parts[0]))]
-        return self.column(self.values(self.fold_all(fresh, [held_values(part) for part in parts])))
+        return self.column(self.values(self.fold_all(fresh, [state_values(part) for part in parts])))
 
     def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
         """Return the accumulators of `count` groups that had no state before."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.records.columns import held_values
+from penstock.engine.records.columns import state_values
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import Layout
 from penstock.table.operators.aggregate.functions.fold import Fold, Part, VectorFold
@@ -155,7 +155,7 @@ class DistinctMembers(VectorFold):
 
     def _values(self, found: pa.Table) -> Iterable[Any]:
         """Return values in the form of state addresses. The value of a single argument is not a tuple."""
-        columns = [held_values(found.column(str(number))) for number in range(len(self.call.args))]
+        columns = [state_values(found.column(str(number))) for number in range(len(self.call.args))]
         return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
 
     def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:

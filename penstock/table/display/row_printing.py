@@ -36,6 +36,12 @@ def text_of(value: Any, declared: DataType, zone: str = "UTC") -> str:
     return text_form(declared, zone)(value)
 
 
+def texts_of(row: Row, types: Sequence[DataType], zone: str) -> tuple[str | None, ...]:
+    """Return the values of a row as texts, and None for NULL."""
+    pairs = zip(row, types, strict=True)
+    return tuple(None if value is None else text_of(value, kind, zone) for value, kind in pairs)
+
+
 def show(
     names: Sequence[str],
     types: Sequence[DataType],
@@ -53,9 +59,9 @@ def show(
     widths = [max(width(name), _widest(kind, widest)) for name, kind in zip(names, types, strict=True)]
     cells = ((row, [text_of(value, kind, zone) for value, kind in zip(row, types, strict=False)]) for row in rows)
     if not streaming:
-        return _framed(names, widths, (texts for _, texts in cells), out or sys.stdout)
+        return _print_framed(names, widths, (texts for _, texts in cells), out or sys.stdout)
     marked = ([str(row.get_row_kind()), *texts] for row, texts in cells)
-    return _framed(["op", *names], [2, *widths], marked, out or sys.stdout, total)
+    return _print_framed(["op", *names], [2, *widths], marked, out or sys.stdout, total)
 
 
 def show_all(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], out: TextIO | None = None) -> int:
@@ -64,7 +70,7 @@ def show_all(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row
         ["" if value is None else text_of(value, kind) for value, kind in zip(row, types, strict=False)] for row in rows
     ]
     widths = [max([width(name), *(width(row[i]) for row in held)]) for i, name in enumerate(names)]
-    return _framed(names, widths, iter(held), out or sys.stdout)
+    return _print_framed(names, widths, iter(held), out or sys.stdout)
 
 
 def show_bounded(
@@ -79,11 +85,33 @@ def show_bounded(
     held = [[text_of(value, kind, zone) for value, kind in zip(row, types, strict=False)] for row in rows]
     texts = [max((width(row[i]) for row in held), default=0) for i in range(len(names))]
     widths = [max(width(name), min(text, widest)) for name, text in zip(names, texts, strict=True)]
-    return _framed(names, widths, iter(held), out or sys.stdout)
+    return _print_framed(names, widths, iter(held), out or sys.stdout)
 
 
-def _framed(
-    names: Sequence[str], widths: Sequence[int], rows: Iterator[list[str]], out: TextIO, total: bool = False
+def frame(names: Sequence[str], rows: Sequence[Sequence[str | None]], out: TextIO, closing: str = "") -> int:
+    """Print texts in a frame with columns that are as wide as their texts. `closing` is the last line."""
+    held = [[NULL if text is None else text for text in row] for row in rows]
+    widths = [max([width(name), *(width(row[i]) for row in held)]) for i, name in enumerate(names)]
+    return _print_framed(names, widths, iter(held), out, closing=closing)
+
+
+def show_vertically(names: Sequence[str], rows: Sequence[Sequence[str | None]], out: TextIO, closing: str = "") -> None:
+    """Print each value in a line of its own. `closing` is the last line."""
+    first = max(map(width, names), default=0)
+    for number, row in enumerate(rows):
+        out.write(f"-RECORD {number}".ljust(first + 6, "-") + "\n")
+        for name, text in zip(names, row, strict=True):
+            out.write(f" {name}{' ' * (first - width(name))} | {NULL if text is None else text}\n")
+    out.write(f"{closing}\n")
+
+
+def _print_framed(
+    names: Sequence[str],
+    widths: Sequence[int],
+    rows: Iterator[list[str]],
+    out: TextIO,
+    total: bool = False,
+    closing: str = "",
 ) -> int:
     first = next(rows, None)
     if first is None:
@@ -99,24 +127,31 @@ def _framed(
         count += 1
         row = next(rows, None)
     counted = f"{count} row" if count == 1 else f"{count} rows"
-    out.write(line + (f"Received a total of {counted}\n" if total else f"{counted} in set\n"))
+    last = closing or (f"Received a total of {counted}" if total else f"{counted} in set")
+    out.write(f"{line}{last}\n")
     return count
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [_padded(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+    padded = [_pad(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
     return "| " + " | ".join(padded) + " |\n"
 
 
-def _padded(text: str, wide: int) -> str:
-    if width(text) > wide:
-        kept = ""
-        for character in text:
-            if width(kept + character) > wide - 3:
-                break
-            kept += character
-        text = kept + "..."
+def _pad(text: str, wide: int) -> str:
+    text = cut(text, wide)
     return " " * (wide - width(text)) + text
+
+
+def cut(text: str, wide: int) -> str:
+    """Return a text that occupies at most `wide` terminal columns."""
+    if width(text) <= wide:
+        return text
+    kept = ""
+    for character in text:
+        if width(kept + character) > wide - 3:
+            break
+        kept += character
+    return kept + "..."
 
 
 def width(text: str) -> int:

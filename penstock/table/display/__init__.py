@@ -1,0 +1,1 @@
+"""How tables, results and environments show themselves: printed, in notebooks, and live while a query runs."""
