@@ -1,13 +1,18 @@
 """A job with every kind of state in it, whose result does not depend on where epochs end or what dies on the way."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     AggregateFunction,
     CheckpointedFunction,
     CheckpointListener,
+    DataStream,
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
+    KeyedStream,
     ListCheckpointed,
     MapFunction,
     ProcessJoinFunction,
@@ -33,6 +38,7 @@ KEYS = 4
 EVENTS = [(f"k{(n * n + n // 3) % KEYS}", n, 1000 + 40 * n + (300 if n % 11 == 0 else 0)) for n in range(36)]
 ENDING = 30
 """Pauses at the end of the stream, in which processing time goes on."""
+PARALLELISM = 2
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 
 
@@ -255,19 +261,55 @@ class MarkedCommitter(Committer):
             current_store().commit_marked(prepared.origin, name, prepared.records, self.check_owner)
 
 
-def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None:
-    environment.set_parallelism(parallelism)
-    ordered = sorted(EVENTS, key=lambda event: event[2])
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
-    events = (
-        scripted(environment, *ordered, *[pause()] * ENDING)
-        .uid("events")
-        .assign_timestamps_and_watermarks(strategy)
-        .uid("times")
-        .set_parallelism(1)
-    )
-    keyed = events.key_by(lambda event: event[0])
-    states = keyed.process(EveryState()).uid("states")
+PARTS = ("states", "windows", "operator state", "broadcast", "join", "sinks")
+"""The parts of the program. Each can run without the others."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program, or some parts of it, over the first events, with pauses at the end of the stream."""
+
+    parts: tuple[str, ...] = PARTS
+    events: int = len(EVENTS)
+    ending: int = ENDING
+
+    def __call__(self, environment: StreamExecutionEnvironment) -> None:
+        environment.set_parallelism(PARALLELISM)
+        events = self._events(environment)
+        keyed = events.key_by(lambda event: event[0])
+        built = {part: BUILDERS[part](environment, events, keyed) for part in self.parts}
+        main, own = (
+            [stream for part in self.parts for place, stream in built[part] if place == sink]
+            for sink in ("main", "own")
+        )
+        if main:
+            main[0].union(*main[1:]).sink_to(StoreSink("main")).uid("main")
+        if own:
+            own[0].union(*own[1:]).add_sink(OwnTransactions()).uid("own").set_parallelism(1)
+
+    def _events(self, environment: StreamExecutionEnvironment) -> DataStream:
+        ordered = sorted(EVENTS[: self.events], key=lambda event: event[2])
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
+        return (
+            scripted(environment, *ordered, *[pause()] * self.ending)
+            .uid("events")
+            .assign_timestamps_and_watermarks(strategy)
+            .uid("times")
+            .set_parallelism(1)
+        )
+
+
+WHOLE = Program()
+
+Sent = list[tuple[str, DataStream]]
+"""Streams, each with the name of the sink that it goes to."""
+
+
+def _states(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
+    return [("main", keyed.process(EveryState()).uid("states"))]
+
+
+def _windows(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
     tumbling = (
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(200)))
         .aggregate(_Numbers(), accumulator_type=None)
@@ -275,13 +317,28 @@ def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None
         .uid("tumbling-name")
     )
     sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(70))).process(Sessions()).uid("sessions")
+    return [("own", tumbling), ("main", sessions)]
+
+
+def _operator_state(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
     numbered = events.rebalance().map(Numbered()).uid("numbered")
     remembered = events.map(Remembered()).uid("remembered").set_parallelism(1)
+    return [("own", numbered), ("own", remembered)]
+
+
+def _broadcast(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
     rules = environment.from_collection([("a", 1), ("b", 2), ("c", 3), ("a", 4)]).uid("rules")
-    ruled = keyed.connect(rules.broadcast(RULES)).process(Ruled()).uid("ruled")
+    return [("main", keyed.connect(rules.broadcast(RULES)).process(Ruled()).uid("ruled"))]
+
+
+def _join(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
     odd = events.filter(lambda event: event[1] % 2 == 1).key_by(lambda event: event[0])
     even = events.filter(lambda event: event[1] % 2 == 0).key_by(lambda event: event[0])
     pairs = odd.interval_join(even).between(Time.milliseconds(-120), Time.milliseconds(120)).process(Pairs())
+    return [("main", pairs.map(lambda pair: pair))]
+
+
+def _sinks(environment: StreamExecutionEnvironment, events: DataStream, keyed: KeyedStream) -> Sent:
     numbers = (
         environment.from_sequence(1, 20)
         .uid("sequence")
@@ -292,8 +349,17 @@ def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None
     numbers.sink_to(StoreSink("numbers")).uid("numbers")
     numbers.add_sink(PreparedTransactions()).uid("phases")
     numbers.sink_to(MarkedSink()).uid("marked")
-    states.union(sessions, ruled, pairs.map(lambda pair: pair)).sink_to(StoreSink("main")).uid("main")
-    tumbling.union(numbered, remembered).add_sink(OwnTransactions()).uid("own").set_parallelism(1)
+    return []
+
+
+BUILDERS: dict[str, Callable[[StreamExecutionEnvironment, DataStream, KeyedStream], Sent]] = {
+    "states": _states,
+    "windows": _windows,
+    "operator state": _operator_state,
+    "broadcast": _broadcast,
+    "join": _join,
+    "sinks": _sinks,
+}
 
 
 class _Numbers(AggregateFunction):

@@ -11,11 +11,12 @@ from functools import cache
 import pytest
 
 from penstock.testing.crashes import Outcome, simulate
-from tests.crash.allround import EVENTS, KEYS, build
+from tests.crash import short_runs
+from tests.crash.allround import EVENTS, KEYS, PARTS, WHOLE, Program
 
-SEEDS = 500
+SEEDS = 200
 BATCH = 100
-SINKS = ("main", "own", "numbers", "phases", "marked")
+SHORT_SEEDS = range(100_001, 100_501)
 
 
 @pytest.fixture(autouse=True)
@@ -26,18 +27,16 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
-def seen(outcome: Outcome) -> dict[str, Counter]:
-    return {name: Counter(map(repr, outcome.store.visible(name))) for name in SINKS}
-
-
 @cache
 def uninterrupted() -> Outcome:
-    return simulate(build, seed=0)
+    return simulate(WHOLE, seed=0)
 
 
-def check(seed: int) -> Outcome:
-    outcome = simulate(build, seed, steps=uninterrupted().steps)
-    assert seen(outcome) == seen(uninterrupted()), f"seed {seed}, {outcome.crashes}, {outcome.settings}"
+def check(seed: int, program: Program = WHOLE) -> Outcome:
+    """Run a seed. The outside world must see the same as without any crash."""
+    expected, steps = short_runs.uninterrupted(program)
+    outcome = simulate(program, seed, steps=steps)
+    assert short_runs.visible(outcome) == expected, f"seed {seed}, {program}, {outcome.crashes}, {outcome.settings}"
     return outcome
 
 
@@ -59,6 +58,23 @@ def test_nothing_is_lost_and_nothing_comes_twice(first):
     assert sum(len(outcome.crashes) for outcome in outcomes) > BATCH / 2
     assert any(outcome.drivers > 1 for outcome in outcomes)
     assert any(outcome.drivers == 1 and outcome.crashes for outcome in outcomes)
+
+
+def test_nothing_is_lost_in_short_runs_in_which_deaths_are_closer_together():
+    programs = {seed: short_runs.program_of(seed) for seed in SHORT_SEEDS}
+    outcomes = [check(seed, program) for seed, program in programs.items()]
+    assert sum(len(outcome.crashes) for outcome in outcomes) > len(SHORT_SEEDS)
+    assert {part for program in programs.values() for part in program.parts} == set(PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_shows_the_outside_world_something(part):
+    program = Program((part,), 10, short_runs.SHORT_ENDING)
+    seen, steps = short_runs.uninterrupted(program)
+    assert sum(len(results) for results in seen.values()) > 3
+    assert all(steps.values())
+    timers = [result for result in seen["main"] if "processing timer" in result]
+    assert len(timers) == (KEYS if part == "states" else 0)
 
 
 @pytest.mark.parametrize("seed", [2, 138, 634, 1909])

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from penstock.testing.crashes import Outcome, simulate
-from tests.crash.allround import build
-from tests.crash.test_crash_simulator import seen, uninterrupted
+from tests.crash import short_runs
+from tests.crash.allround import WHOLE, Program
 
 SEEDS = 40
 LIKELIHOOD = 0.02
@@ -25,10 +25,11 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
-def check(seed: int) -> Outcome:
-    outcome = simulate(build, seed, steps=uninterrupted().steps, faults=LIKELIHOOD)
-    story = f"seed {seed}, {outcome.crashes}, {outcome.faults}, {outcome.settings}"
-    assert seen(outcome) == seen(uninterrupted()), story
+def check(seed: int, program: Program = WHOLE) -> Outcome:
+    expected, steps = short_runs.uninterrupted(program)
+    outcome = simulate(program, seed, steps=steps, faults=LIKELIHOOD)
+    story = f"seed {seed}, {program}, {outcome.crashes}, {outcome.faults}, {outcome.settings}"
+    assert short_runs.visible(outcome) == expected, story
     assert errors(outcome) <= ERRORS, story
     return outcome
 
@@ -55,5 +56,6 @@ def test_seeds_that_once_failed(seed):
 
 
 def test_a_seed_always_tells_the_same_story():
-    first, second = (simulate(build, 7, steps=uninterrupted().steps, faults=LIKELIHOOD) for _ in range(2))
+    steps = short_runs.uninterrupted(WHOLE)[1]
+    first, second = (simulate(WHOLE, 7, steps=steps, faults=LIKELIHOOD) for _ in range(2))
     assert (first.faults, first.crashes, first.steps) == (second.faults, second.crashes, second.steps)

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from penstock.testing.takeovers import TakeoverOutcome, simulate_takeovers
-from tests.crash.allround import build
-from tests.crash.test_crash_simulator import seen, uninterrupted
+from tests.crash import short_runs
+from tests.crash.allround import WHOLE, Program
 
 SEEDS = 60
 BATCH = 20
@@ -24,10 +24,11 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
-def check(seed: int, crashes: int | None = None) -> TakeoverOutcome:
-    outcome = simulate_takeovers(build, seed, uninterrupted().steps, crashes)
-    story = f"seed {seed}, {outcome.endings}, {outcome.crashes}, {outcome.settings}"
-    assert seen(outcome) == seen(uninterrupted()), story
+def check(seed: int, program: Program = WHOLE) -> TakeoverOutcome:
+    expected, steps = short_runs.uninterrupted(program)
+    outcome = simulate_takeovers(program, seed, steps)
+    story = f"seed {seed}, {program}, {outcome.endings}, {outcome.crashes}, {outcome.settings}"
+    assert short_runs.visible(outcome) == expected, story
     assert set(outcome.endings) <= ENDINGS, story
     return outcome
 
@@ -42,9 +43,10 @@ def test_nothing_is_lost_and_nothing_comes_twice(first):
 
 
 def test_a_seed_always_tells_the_same_story():
-    first, second = (simulate_takeovers(build, 7, uninterrupted().steps) for _ in range(2))
+    steps = short_runs.uninterrupted(WHOLE)[1]
+    first, second = (simulate_takeovers(WHOLE, 7, steps) for _ in range(2))
     assert (first.endings, first.steps, first.crashes) == (second.endings, second.steps, second.crashes)
-    assert seen(first) == seen(second)
+    assert short_runs.visible(first) == short_runs.visible(second)
 
 
 @pytest.mark.parametrize("seed", [143, 253])
