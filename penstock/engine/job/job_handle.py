@@ -303,6 +303,7 @@ class JobHandle:
     def _snapshot(self, request: SnapshotRequest, kind: str) -> str:
         with self._lock:
             if self._status.is_terminal_state():
-                raise CheckpointFailed(f"job {self.job_id} is {self._status.name}: no {kind} can be taken")
+                refused = CheckpointFailed(f"job {self.job_id} is {self._status.name}: no {kind} can be taken")
+                raise refused from self._error
             self._driver.request(request)
         return request.done.result()

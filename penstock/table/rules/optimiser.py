@@ -23,6 +23,7 @@ from penstock.table.logical.nodes import (
 )
 from penstock.table.physical.physical_nodes import Calc
 from penstock.table.rules.calcs import fuse
+from penstock.table.rules.group_keys import with_needed_keys
 from penstock.table.rules.join_conditions import with_computed_keys
 from penstock.table.rules.legacy_group_windows import window_table_of, with_windows_below
 from penstock.table.rules.pruning import prune
@@ -46,6 +47,8 @@ def optimise(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
         elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
             found = part.input.columns[part.time]
             raise TableException(f"Window aggregate can only be defined over a time attribute column, not over {found}")
+    if batch:
+        relation = rewritten_plan(relation, with_needed_keys)
     smaller = prune(with_filters_down(rewritten_plan(relation, _with_constants)))
     return rewritten_plan(smaller, lambda one: _change(one, batch))
 

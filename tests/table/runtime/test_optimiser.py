@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.table import EnvironmentSettings, TableEnvironment, connectors
 from penstock.table.builders import Planner
 from penstock.table.logical.building import aggregate, identity, join, project, set_operation, where
-from penstock.table.logical.nodes import Filter, StreamScan
+from penstock.table.logical.nodes import Aggregate, Filter, StreamScan
 from penstock.table.logical.rex import AggregateCall, InputRef, conjunction
 from penstock.table.physical.physical_nodes import Calc
 from penstock.table.rules.optimiser import optimise
 from penstock.table.types.data_types import BigIntType
+from penstock.testing import in_process
 from tests.table.runtime.table_programs import (
     BIGINT,
     INT,
@@ -22,6 +31,15 @@ from tests.table.runtime.table_programs import (
     run,
     values,
 )
+
+Row = tuple[Any, ...]
+
+
+@pytest.fixture(autouse=True)
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A connector whose rows are in the options of its table."""
+    monkeypatch.setitem(connectors._BUILT_IN, "script", "tests.table.programs.script_connector:Script")
+    yield
 
 
 def stream(name: str) -> StreamScan:
@@ -93,3 +111,42 @@ def test_columns_that_nobody_reads_are_left_out() -> None:
     plan = optimise(project(joined, identity(joined)[2:3], ["v"]), batch=False)
     widths = [len(side.columns) for side in plan.inputs()[0].inputs()]
     assert widths == [2, 1]
+
+
+def grouped_by_all(table: StreamScan) -> Aggregate:
+    return aggregate(table, [1, 0, 2], [AggregateCall("COUNT", (), BigIntType(False), "n")])
+
+
+def test_in_batch_mode_columns_beside_a_key_make_no_groups() -> None:
+    table = replace(stream("keyed"), primary_key=(0,))
+    plan = optimise(grouped_by_all(table), batch=True)
+    assert isinstance(plan, Calc) and isinstance(plan.input, Aggregate)
+    assert plan.input.keys == (0,)
+    assert [call.function for call in plan.input.calls] == ["COUNT", "MIN", "MIN"]
+    assert plan.names() == ["k", "id", "v", "n"]
+    assert [column.type for column in plan.columns] == [column.type for column in grouped_by_all(table).columns]
+
+
+def test_all_columns_of_a_group_are_compared_in_streams_and_without_a_key() -> None:
+    keyed = optimise(grouped_by_all(replace(stream("keyed"), primary_key=(0,))), batch=False)
+    plain = optimise(grouped_by_all(stream("plain")), batch=True)
+    assert isinstance(keyed, Aggregate) and isinstance(plain, Aggregate)
+    assert keyed.keys == plain.keys == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(1, "a", None), (2, "b", 7)], [("a", 1, None, 1), ("b", 2, 7, 1)]),
+        ([(4, "b", 8), (4, "d", 7), (0, "a", 8)], [("a", 0, 8, 1), ("b", 4, 7, 2)]),
+    ],
+)
+def test_a_group_has_one_row_of_each_key_in_batch_mode(rows: list[Row], expected: list[Row]) -> None:
+    with in_process():
+        t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        t_env.get_config().set("table.exec.batch.engine", "penstock")
+        columns = "id INT, k STRING, v INT, PRIMARY KEY (id) NOT ENFORCED"
+        options = f"'connector' = 'script', 'rows' = '{json.dumps([['+I', *row] for row in rows])}'"
+        t_env.execute_sql(f"CREATE TABLE t ({columns}) WITH ({options})")
+        with t_env.execute_sql("SELECT k, id, v, COUNT(*) FROM t GROUP BY k, id, v").collect() as found:
+            assert sorted(tuple(row) for row in found) == expected

@@ -702,6 +702,14 @@ class TestAskingForSavepoints:
         with pytest.raises(CheckpointFailed, match="FINISHED: no savepoint can be taken"):
             client.trigger_savepoint(str(tmp_path)).result(60)
 
+    def test_of_a_job_that_has_failed(self, start, tmp_path):
+        client = start(lambda env: program(env).map(lambda value: value[7]).discard())
+        with pytest.raises(JobFailed) as failure:
+            client.get_job_execution_result().result(60)
+        with pytest.raises(CheckpointFailed, match="FAILED: no savepoint can be taken") as refused:
+            client.trigger_savepoint(str(tmp_path)).result(60)
+        assert refused.value.__cause__ is failure.value, "the traceback goes on with the reason"
+
     def test_of_a_job_that_is_ending(self, start, on_files, hooked, gate, until, tmp_path):
         """All is read, and the job clears its checkpoints away: nobody is there any more to take a savepoint."""
         clearing = threading.Event()
