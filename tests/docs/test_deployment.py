@@ -176,6 +176,45 @@ def test_executors_suffice_for_the_parallelism(tmp_path: Path) -> None:
     assert name in the("ConfigMap")["data"]
 
 
+def test_the_pods_have_the_sizes_of_the_page_and_fit_on_one_small_node(tmp_path: Path) -> None:
+    settings = pod_settings(tmp_path)
+    sizes = {name: PODS[name]()["containers"][0]["resources"] for name in ("server", "job")}
+    parts = (settings["spark.executor.memory"], settings["spark.executor.memoryOverhead"])
+    memory = f"{sum(mebibytes(part) for part in parts)}Mi"
+    cpu = settings["spark.kubernetes.executor.request.cores"]
+    sizes["executor"] = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    page = (ROOT / "docs/deployment/kubernetes.md").read_text()
+    rows = re.findall(r"^\| (server|executor|single job) \| ([\d.]+) CPU, ([\d.]+) GiB \| ([\d.]+) GiB \|", page, re.M)
+    assert len(rows) == 3
+    for name, *figures in rows:
+        size = sizes[name.rpartition(" ")[2]]
+        shown = [round(float(figure) * factor) for figure, factor in zip(figures, (1000, 1024, 1024), strict=True)]
+        requested = size["requests"]
+        limit = mebibytes(size["limits"]["memory"])
+        assert shown == [millicpus(size), mebibytes(requested["memory"]), limit], name
+    servers = the("Deployment")["spec"]["replicas"]
+    cpus = servers * millicpus(sizes["server"]) + int(settings["spark.executor.instances"]) * millicpus(
+        sizes["executor"]
+    )
+    assert cpus <= 1000, "two servers and the executors of one job fit on a node with one CPU"
+
+
+def millicpus(size: dict[str, Any]) -> int:
+    return int(size["requests"]["cpu"].removesuffix("m"))
+
+
+def mebibytes(text: str) -> int:
+    number, unit = re.fullmatch(r"([\d.]+)([MmGg])i?", text).groups()
+    return round(float(number) * {"m": 1, "g": 1024}[unit.lower()])
+
+
+def test_every_server_is_probed() -> None:
+    (container,) = PODS["server"]()["containers"]
+    ports = [port["name"] for port in container["ports"]]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["tcpSocket"]["port"] in ports
+
+
 # --- Docker ---
 def compose() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((FOLDER / "docker-compose.yml").read_text())

@@ -75,29 +75,36 @@ def take_ownership(settings: EnvironmentSettings, plan: Plan, job_id: str) -> No
         return NoOwnership()
     limit = settings.patience.heartbeat_timeout
     owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
+    if not settings.single_driver:
+        _check_exclusive(directory, plan.job_name)
     with give_back_on_failure(owner):
         owner.take(settings.takeover)
-        # The test only warns: the job starts even if the test fails.
-        with suppress(StorageError):
-            _warn_unless_exclusive(directory)
     return owner
 
 
+def _check_exclusive(directory: str, job: str) -> None:
+    """Raise if two drivers could create the same file in the checkpoint directory at the same moment."""
+    # A storage that cannot be tested fails again, with a better error, when the driver takes the job.
+    with suppress(StorageError):
+        if _is_exclusive(directory):
+            return
+        raise ConfigurationError(
+            f"the storage in execution.checkpointing.dir of job '{job}', '{Storage(directory).url()}', lets two "
+            "drivers create the same file at the same moment, so that two drivers of the job could overwrite each "
+            "other's checkpoints. Set execution.checkpointing.dir to a storage that refuses one of them, such as S3, "
+            "HDFS or a disk that all drivers share. If the system that starts the drivers makes sure that only one "
+            "runs the job at any time, set execution.single-driver to true (see docs/storage.md)"
+        )
+
+
 @cache
-def _warn_unless_exclusive(directory: str) -> None:
-    """Test the storage once in this process, and warn if two drivers can create the same file.
+def _is_exclusive(directory: str) -> bool:
+    """Return True if only one of two drivers can create a file. Each directory is tested once in this process.
 
     A local disk and the driver's memory need no test: they always refuse one of two creators.
     """
     storage = Storage(directory)
-    if storage.local or storage.in_memory or storage.is_exclusive():
-        return
-    log.warning(
-        "The storage of the checkpoints, '%s', lets two drivers create the same file at the same moment, so that two "
-        "drivers of one job could overwrite each other's checkpoints. Make sure that only one driver runs the job at "
-        "any time (see docs/storage.md)",
-        storage.url(),
-    )
+    return storage.local or storage.in_memory or storage.is_exclusive()
 
 
 @contextmanager

@@ -99,6 +99,8 @@ class EnvironmentSettings:
     recovery: Recovery = Recovery.NONE
     takeover: bool = False
     """Whether to take over the job from a driver that still runs it."""
+    single_driver: bool = False
+    """Whether the user makes sure that only one driver runs the job at any time."""
     given: Configuration = field(default_factory=Configuration, compare=False)
     """Every given option with its text, including options that have no meaning here."""
 

@@ -566,6 +566,7 @@ _RECOVERY = [
     ),
     Option("execution.recover", _keep("recovery", choice({one.value: one for one in Recovery})), "none"),
     Option("execution.takeover", _keep("takeover", truth), "false"),
+    Option("execution.single-driver", _keep("single_driver", truth), "false"),
 ]
 
 OPTIONS = [*_JOB, *_CHECKPOINTS, *_STORAGE, *_STATE, *_QUERYABLE, *_RESTARTS, *_RECOVERY]

@@ -383,6 +383,7 @@ CASES = [
         ["first"],
     ),
     ("execution.takeover", [], {"true": True, "false": False}, the("takeover"), ["perhaps"]),
+    ("execution.single-driver", [], {"true": True, "false": False}, the("single_driver"), ["perhaps"]),
 ]
 
 
