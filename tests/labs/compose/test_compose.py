@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from tests.labs.kubernetes.lab import PROGRAM, SLOW
-from tests.labs.kubernetes.places import ROOT, container_variables
+from tests.labs.kubernetes.places import CHOSEN_ENGINE, ROOT, container_variables
 from tests.labs.kubernetes.store import check_counts
 from tests.waiting import until
 
 TOKEN = "a-token-of-the-lab"
 SERVER = "127.0.0.1:8081"
 ENGINES = {"podman-compose": ("podman", ["podman-compose"]), "docker": ("docker", ["docker", "compose"])}
-FOUND = next((name for name in ENGINES if shutil.which(name)), None)
+FOUND = next((name for name in ENGINES if CHOSEN_ENGINE in ("", ENGINES[name][0]) and shutil.which(name)), None)
 NUMBERS, PER_SECOND = 4000, 10
 """Each look at the results takes seconds on a busy machine, and the faults have to come while the job runs."""
 pytestmark = [

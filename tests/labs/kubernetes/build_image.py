@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 
-from tests.labs.kubernetes.places import ROOT, container_variables
+from tests.labs.kubernetes.places import CHOSEN_ENGINE, ROOT, container_variables
 
 BUILDERS = {"buildah": ("bud", "--layers"), "podman": ("build",), "docker": ("build",)}
+ENGINES = {"buildah": "podman", "podman": "podman", "docker": "docker"}
+"""By builder: the engine that can run what it builds."""
 
 
 def main(image: str, in_lab: bool) -> None:
-    builder = next((name for name in BUILDERS if shutil.which(name)), None)
+    usable = (name for name in BUILDERS if CHOSEN_ENGINE in ("", ENGINES[name]))
+    builder = next((name for name in usable if shutil.which(name)), None)
     if builder is None:
         sys.exit("no builder of images is there: install podman, buildah or docker")
     command = [builder, *BUILDERS[builder], "-f", "deployment/Dockerfile", "-t", image, "."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -10,6 +11,9 @@ ROOT = HERE.parents[2]
 CACHE = Path(os.environ.get("PENSTOCK_LAB_CACHE") or Path.home() / ".cache/penstock-labs") / "kubernetes"
 """What takes long to make, and is used again: the binaries of Kubernetes, base images, the images' store."""
 BINARIES = CACHE / "bin"
+ENGINES = ("podman", "docker")
+CHOSEN_ENGINE = os.environ.get("PENSTOCK_ENGINE", "")
+"""The engine of containers that was asked for, podman or docker, or an empty text for the one that is there."""
 HOST = "10.99.0.1"
 """The address of this machine for the pods. It exists on a bridge of this machine only, as do the next ones."""
 PODS = "10.244.0"
@@ -34,6 +38,11 @@ graphroot = "{cache}/containers/storage"
 """
 REGISTRIES = 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "permissive"\n'
 POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
+
+
+def installed_engine() -> str:
+    """Return the engine of containers to use, or an empty text if there is none."""
+    return next((name for name in ENGINES if CHOSEN_ENGINE in ("", name) and shutil.which(name)), "")
 
 
 def container_variables() -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 import uuid
@@ -13,10 +12,10 @@ import pytest
 
 from penstock import __version__
 from tests.labs.kubernetes.lab import PROGRAM
-from tests.labs.kubernetes.places import container_variables
+from tests.labs.kubernetes.places import container_variables, installed_engine
 
 IMAGE = os.environ.get("PENSTOCK_IMAGE", "")
-ENGINE = next((name for name in ("podman", "docker") if shutil.which(name)), "")
+ENGINE = installed_engine()
 VARIABLES = container_variables() if os.environ.get("PENSTOCK_LAB") else dict(os.environ)
 SECONDS = 600
 """Time for the start of a JVM and of a job on a busy machine."""
