@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from penstock.base import pickling
 from penstock.engine.operators.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
@@ -17,6 +18,9 @@ from penstock.engine.slot import slot  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
 os.environ["PENSTOCK_CHECK_CHANGELOGS"] = "across"  # also in the processes that tests start
+# How long an example takes says something about the machine, which may be slow or busy.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 SERVERS = {
     *("kafka", "postgres", "store", "broker", "node", "server", "s3", "hadoop"),
     *("zookeeper", "prometheus", "pushgateway"),
