@@ -12,11 +12,11 @@ import pytest
 from penstock.datastream import EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
 from penstock.errors import StateNotRestored
 from penstock.table.builders import Planner
-from penstock.table.builders import window_aggregate_builders as window_aggregates
 from penstock.table.logical.building import aggregate, join, over, where
 from penstock.table.logical.nodes import ROWTIME, Column, Relation, WindowTable
 from penstock.table.logical.rex import AggregateCall, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
 from penstock.table.operators.window import window_base as window_operator
+from penstock.table.rules.implementation import choose_windows
 from penstock.table.types.data_types import IntType, TimestampType
 from penstock.testing.crashes import StoreSink as SimulatedSink
 from penstock.testing.crashes import simulate
@@ -200,7 +200,7 @@ def test_state_of_whole_windows_goes_on_in_columns(stage: Stage, monkeypatch: py
     stage.epoch_records = 10
     build = summing("TUMBLE", StoreSink(str(stage.savepoints)))
     with monkeypatch.context() as earlier:
-        earlier.setattr(window_aggregates, "groups_in_arrow", lambda keys, folds: False)
+        earlier.setattr(choose_windows, "groups_in_arrow", lambda keys, folds: False)
         path = stage.start(build, hold_at=3).stop(stage.savepoints)
     stage.run(build, parallelism=2, **from_path(path))
     records = [record for part in STORES.pop(str(stage.savepoints)).committed.values() for record in part]
@@ -214,7 +214,7 @@ def test_state_of_windows_that_are_slices_now_is_refused(
     stage.epoch_records = 10
     build = summing(kind, StoreSink(str(stage.savepoints)))
     with monkeypatch.context() as earlier:
-        earlier.setattr(window_aggregates, "groups_in_arrow", lambda keys, folds: False)
+        earlier.setattr(choose_windows, "groups_in_arrow", lambda keys, folds: False)
         path = stage.start(build, hold_at=3).stop(stage.savepoints)
     with pytest.raises(StateNotRestored, match=r"Shared Window Aggregate \(uid shared-|Session Table"):
         stage.start(build, **from_path(path))

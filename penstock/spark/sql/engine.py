@@ -41,15 +41,13 @@ from penstock.spark.sql.batch_transport import quote, transport_type, unpack_bat
 from penstock.spark.sql.leaves import LEAVES
 from penstock.spark.sql.query_tasks import Surroundings, failure_in
 from penstock.spark.sql.refusal import Untranslatable
-from penstock.spark.sql.relation_frames import Frame, FrameBuilder, frame_of, with_natives
+from penstock.spark.sql.relation_frames import Frame, FrameBuilder
 from penstock.spark.sql.relations import NATIVES
 from penstock.spark.sql.sharing import common
-from penstock.table.builders.builder import Options
-from penstock.table.builders.physical import Physical
-from penstock.table.builders.planner import builders
 from penstock.table.logical.nodes import Columns, Relation, Sort
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.options.job_options import STAGING
-from penstock.table.physical.physical_nodes import Calc
+from penstock.table.rules.implementation.query_settings import Options
 from penstock.table.types.arrow_forms import arrow_schema, values_of
 
 if TYPE_CHECKING:
@@ -92,9 +90,9 @@ class SparkEngine:
         settings = self._env.settings
         settings.prepare_process()
         spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark_settings())
-        kinds = with_natives({**LEAVES, **NATIVES}, builders())
         queries = query_session(spark)
-        return FrameBuilder(self._env, self._config, queries, kinds, self._surroundings(queries))
+        natives = {**LEAVES, **NATIVES}
+        return FrameBuilder(self._env, self._config, queries, natives, self._surroundings(queries))
 
     def translate(self, relation: Relation, staged: bool) -> Translated:
         """Translate an optimised plan to a DataFrame. Raise Untranslatable if Spark cannot run a part of it.
@@ -104,7 +102,7 @@ class SparkEngine:
         if staged:
             self._check_files(relation, self._builder.session)
         try:
-            frame = frame_of(self._builder.build(relation).stream)
+            frame = self._builder.frame(relation)
             check_translation(frame.data)
             return Translated(self, relation, frame)
         except REFUSALS as error:
@@ -140,17 +138,17 @@ class SparkEngine:
     def share(self, queries: Sequence[Translated]) -> SharedFrames:
         """Return the DataFrames that several queries share, so that each is computed once."""
         parts = common([query.relation for query in queries])
-        frames = [frame_of(self._builder.build(part).stream) for part in parts]
+        frames = [self._builder.frame(part) for part in parts]
         return SharedFrames([frame.data for frame in frames if not frame.of_files], len(queries))
 
-    def source(self, query: Translated, shared: SharedFrames) -> Physical:
+    def source(self, query: Translated, shared: SharedFrames) -> DataStream:
         """Return a stream of a query's rows for sinks of a BATCH job. Spark writes the rows to files exactly once."""
         columns = query.relation.columns
         frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
         folder = self._config.get(STAGING, "") or None
         staged = StagedFrame(frame, shared, folder, arrow_schema(columns), _is_ordered(query.relation))
         node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
-        return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
+        return DataStream(self._env, [StreamRef(node)])
 
     def _check_files(self, relation: Relation, spark: SparkSession) -> None:
         """Raise Untranslatable for rows that Spark cannot write to files, or files that not all machines reach."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.service.launch import submission
-from penstock.table.builders.builder import Options
 from penstock.table.options.job_options import ENGINE
+from penstock.table.rules.implementation.query_settings import Options
 
 
 def reason_against(config: Options, collects: bool) -> str | None:

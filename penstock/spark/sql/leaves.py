@@ -23,13 +23,11 @@ from penstock.spark.sql.query_tasks import Gathered, SourceTask
 from penstock.spark.sql.refusal import Untranslatable
 from penstock.spark.sql.relation_frames import Frame, FrameBuilder, Native, new_names
 from penstock.table import connectors
-from penstock.table.builders.builder import label_of
-from penstock.table.builders.physical import Physical
-from penstock.table.builders.table_builders import warn_of_nanoseconds
 from penstock.table.logical.nodes import Scan, StreamScan, Values
 from penstock.table.logical.rex import Literal
 from penstock.table.operators.base.records import FromRecords
 from penstock.table.operators.io.row_conversions import FromValues, values_batch
+from penstock.table.rules.implementation.choose_io import warn_of_nanoseconds
 from penstock.table.types.arrow_forms import arrow_schema
 
 PARQUET_OPTIONS = {"connector", "path", "format"}
@@ -41,15 +39,14 @@ _MOST_ASSIGNED = 1 << 30
 _SPLITS_A_CORE = 4
 
 
-def values(builder: FrameBuilder, relation: Values) -> Physical:
+def values(builder: FrameBuilder, relation: Values) -> Frame:
     """Translate literal rows."""
     rows = [tuple(one.value if isinstance(one, Literal) else one for one in row) for row in relation.rows]
-    frame = builder.of_batch(values_batch(relation.columns, rows))
-    return builder.make_physical(relation, frame, label_of(relation, "Values"))
+    return builder.of_batch(values_batch(relation.columns, rows))
 
 
 # --- streams of the program ---
-def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Physical:
+def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Frame:
     """Translate a DataStream that is only a collection. Other streams need our own operators."""
     if relation.changelog:
         raise Untranslatable("a stream of changes")
@@ -63,7 +60,7 @@ def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Physical:
     schema = arrow_schema(relation.columns)
     whole = pa.Table.from_batches(list(output.batches()), schema).combine_chunks()
     batch = next(iter(whole.to_batches()), pa.RecordBatch.from_pylist([], schema))
-    return builder.make_physical(relation, builder.of_batch(batch), label_of(relation, "DataStreamScan"))
+    return builder.of_batch(batch)
 
 
 def _collection(stream: DataStream) -> list[Any] | None:
@@ -75,13 +72,12 @@ def _collection(stream: DataStream) -> list[Any] | None:
 
 
 # --- tables ---
-def scan(builder: FrameBuilder, relation: Scan) -> Physical:
+def scan(builder: FrameBuilder, relation: Scan) -> Frame:
     """Translate a scan of a table."""
     if relation.changelog:
         raise Untranslatable("a table of changes")
     warn_of_nanoseconds(".".join(relation.path), relation.columns)
-    frame = _parquet(builder, relation) or _read(builder, relation)
-    return builder.make_physical(relation, frame, label_of(relation, "TableSourceScan"))
+    return _parquet(builder, relation) or _read(builder, relation)
 
 
 def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:

@@ -5,7 +5,7 @@ The columns of a DataFrame have generated names, since those of a query may repe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,14 @@ from penstock.spark.sessions import sql_session
 from penstock.spark.sql.batch_transport import declare_columns, pack_batch, spark_type, transport_type
 from penstock.spark.sql.query_tasks import NOBODY, OperatorTask, Surroundings, inputs_of
 from penstock.spark.sql.refusal import Untranslatable
-from penstock.table.builders.builder import Build, Builder, Options
-from penstock.table.builders.physical import Physical
+from penstock.table.builders.builder import Builder
+from penstock.table.builders.planner import builders, rules
 from penstock.table.logical.nodes import Relation
+from penstock.table.physical.io_nodes import SparkSQL
+from penstock.table.physical.physical_node import PhysicalNode
+from penstock.table.rules.implementation.chooser import Chooser, Rule
+from penstock.table.rules.implementation.query_settings import Options, QuerySettings
+from penstock.table.types.arrow_forms import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,64 +87,78 @@ def frame_of(stream: DataStream) -> Frame:
     return stream.frame
 
 
-Native = Callable[["FrameBuilder", Any], "Physical | None"]
+Native = Callable[["FrameBuilder", Any], "Frame | None"]
 """Function that translates a relation to Spark SQL. It returns None if Spark cannot express the relation."""
+
+
+class FrameChooser(Chooser):
+    """Chooses Spark SQL where possible, otherwise nodes of our own."""
+
+    def __init__(
+        self,
+        settings: QuerySettings,
+        rules: Mapping[type, Rule],
+        translate: Callable[[Relation], PhysicalNode | None],
+    ) -> None:
+        """Create a chooser. `translate` returns None if Spark cannot express a relation."""
+        super().__init__(settings, rules)
+        self._translate = translate
+
+    def choose_anew(self, relation: Relation) -> PhysicalNode:
+        return self._translate(relation) or super().choose_anew(relation)
 
 
 class FrameBuilder(Builder):
     """Builds DataFrames: in Spark SQL where possible, otherwise with our own operators."""
-
-    @property
-    def is_parallel(self) -> bool:
-        """True: Spark decides over how many tasks it spreads rows."""
-        return True
 
     def __init__(
         self,
         env: StreamExecutionEnvironment,
         config: Options,
         session: SparkSession,
-        kinds: dict[type, Build],
+        natives: Mapping[type, Native],
         surroundings: Surroundings,
     ) -> None:
-        super().__init__(env, config, True, kinds)
+        settings = QuerySettings(config, batch=True, is_parallel=True)  # Spark spreads rows over tasks
+        super().__init__(env, FrameChooser(settings, rules(), self._translate), builders())
         self.session = session
         self.surroundings = surroundings
+        self._natives = natives
 
-    def make_physical(self, relation: Relation, frame: Frame, label: str, *inputs: Physical) -> Physical:
-        """Return a relation that a DataFrame computes."""
-        physical = Physical(DataStream(self.env, []), relation.columns, False, label, inputs)
-        physical.stream = FrameStream(self.env, frame, physical.schema)
-        return physical
+    def _translate(self, relation: Relation) -> PhysicalNode | None:
+        native = self._natives.get(type(relation))
+        frame = None if native is None else native(self, relation)
+        if frame is None:
+            return None
+        return SparkSQL(relation, (), False, FrameStream(self.env, frame, arrow_schema(relation.columns)))
 
-    def frame(self, relation: Relation) -> tuple[Physical, Frame]:
-        """Build a relation that is the input of another, and return it and its DataFrame."""
-        physical = self.build(relation)
-        return physical, frame_of(physical.stream)
+    def frame(self, relation: Relation) -> Frame:
+        """Build a relation that is the input of another, and return its DataFrame."""
+        return frame_of(self.build(relation))
 
     # --- our operators ---
-    def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
-        return self.run_operator([input], frame_of(input.stream).data, relation, name, operator)
+    def then(self, input: DataStream, relation: Relation, name: str, operator: Operator) -> DataStream:
+        return self.run_operator([input], frame_of(input).data, relation, name, operator)
 
     def then_by_key(
-        self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
+        self, input: DataStream, keys: Sequence[int], relation: Relation, name: str, operator: Operator
     ) -> DataStream:
-        frame = frame_of(input.stream)
+        frame = frame_of(input)
         if keys:
             data = frame.data.repartition(*(frame.names[key] for key in keys))
             return self.run_operator([input], data, relation, name, operator)
-        data = self._tag_inputs([input.stream], [()])
+        data = self._tag_inputs([input], [()])
         return self.run_operator([input], data, relation, name, operator, True)
 
     def two_inputs(
         self,
-        inputs: tuple[Physical, Physical],
+        inputs: tuple[DataStream, DataStream],
         keys: tuple[Sequence[int], Sequence[int]],
         relation: Relation,
         name: str,
         operator: Operator,
     ) -> DataStream:
-        left, right = inputs[0].stream, inputs[1].stream
+        left, right = inputs
         assert isinstance(right, FrameStream)
         apart = FrameStream(self.env, right.frame.select(right.frame.names), right.schema)
         return self.run_operator(inputs, self._tag_inputs([left, apart], keys), relation, name, operator, True)
@@ -164,7 +183,7 @@ class FrameBuilder(Builder):
 
     def run_operator(
         self,
-        inputs: Sequence[Physical],
+        inputs: Sequence[DataStream],
         data: DataFrame,
         relation: Relation,
         name: str,
@@ -176,7 +195,7 @@ class FrameBuilder(Builder):
         if not isinstance(schema, pa.Schema) or operator.batch_keys():
             raise Untranslatable(f"{name} needs its input sorted by key")
         names, uid = new_names(len(schema)), self.uid(relation, name)
-        schemas = [input.stream.schema for input in inputs if isinstance(input.stream, FrameStream)]
+        schemas = [input.schema for input in inputs if isinstance(input, FrameStream)]
         task = OperatorTask(
             pickle_part(operator, name, uid), name, uid, inputs_of(schemas), tagged, names, self.surroundings
         )
@@ -213,20 +232,3 @@ def _union_all(parts: Sequence[DataFrame]) -> DataFrame:
 
 MOST_TOGETHER = 10_000
 """Batches of the program with at most this many rows stay in one partition, in their order. Larger ones are spread."""
-
-
-def with_natives(natives: dict[type, Native], kinds: dict[type, Build]) -> dict[type, Build]:
-    """Return builders that try Spark SQL first."""
-
-    def first(native: Native, otherwise: Build | None) -> Build:
-        def build(builder: Any, relation: Any) -> Physical:
-            made = native(builder, relation)
-            if made is not None:
-                return made
-            if otherwise is None:
-                raise Untranslatable(f"{type(relation).__name__} has no form in Spark SQL")
-            return otherwise(builder, relation)
-
-        return build
-
-    return {**kinds, **{kind: first(native, kinds.get(kind)) for kind, native in natives.items()}}

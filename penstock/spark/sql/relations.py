@@ -8,19 +8,17 @@ from typing import Any
 
 from penstock.spark.sessions import sql_session
 from penstock.spark.sql.refusal import Untranslatable
-from penstock.spark.sql.relation_frames import Frame, FrameBuilder, Native
+from penstock.spark.sql.relation_frames import Frame, FrameBuilder, FrameStream, Native, frame_of
 from penstock.spark.sql.spark_aggregates import aggregate_text, over_texts
 from penstock.spark.sql.spark_expressions import FLOATS, is_same, text_of, type_name
 from penstock.spark.sql.spark_windows import window_table
-from penstock.table.builders.builder import label_of
-from penstock.table.builders.physical import Physical
 from penstock.table.logical.building import identity
 from penstock.table.logical.nodes import Aggregate, Expand, Join, Over, SetOperation, Sort, Watermark, WindowTable
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import InputRef, Rex, SortKey, conjunction, conjuncts, refs, rewritten
 from penstock.table.operators.base.sorting import nulls_first
 from penstock.table.operators.io.calc import Calc as CalcOperator
 from penstock.table.operators.io.expand import set_id
-from penstock.table.physical.physical_nodes import Calc
 from penstock.table.rules.join_conditions import join_keys
 from penstock.table.types.arrow_forms import arrow_schema
 
@@ -28,12 +26,12 @@ JOINS = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SE
 
 
 # --- filters and projections ---
-def calc(builder: FrameBuilder, relation: Calc) -> Physical | None:
+def calc(builder: FrameBuilder, relation: Calc) -> Frame | None:
     """Translate conditions and projections.
 
     Conditions in Spark SQL come first, so that Spark need not read files as a whole. Our own kernels do the rest.
     """
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     rest = []
     for part in conjuncts(relation.condition):
         text = text_of(part, frame.names)
@@ -43,25 +41,21 @@ def calc(builder: FrameBuilder, relation: Calc) -> Physical | None:
             frame = frame.where(text)
     texts = texts_of(relation.exprs, frame.names)
     if texts is not None and not rest:
-        return builder.make_physical(relation, frame.select(texts), label_of(relation, "Calc"), input)
+        return frame.select(texts)
     return _by_kernels(builder, relation, frame, conjunction(rest))
 
 
-def _by_kernels(builder: FrameBuilder, relation: Calc, frame: Frame, condition: Rex | None) -> Physical:
+def _by_kernels(builder: FrameBuilder, relation: Calc, frame: Frame, condition: Rex | None) -> Frame:
     """Build a calc with our own operator, which gets only the columns that it reads."""
-    input = builder.build(relation.input)
     needed = [*relation.exprs, *([] if condition is None else [condition])]
     read = sorted({index for expr in needed for index in refs(expr)})
     places = {index: place for place, index in enumerate(read)}
     exprs = [_move_inputs(expr, places) for expr in relation.exprs]
-    narrow = Calc(tuple(relation.input.columns[index] for index in read), relation.input, (), None)
-    below = builder.make_physical(narrow, frame.select([frame.names[index] for index in read]), "")
-    operator = CalcOperator(
-        exprs, None if condition is None else _move_inputs(condition, places), arrow_schema(relation.columns), False
-    )
-    operator.zone = builder.zone
-    stream = builder.then(below, relation, "Calc", operator)
-    return Physical(stream, relation.columns, False, label_of(relation, "Calc"), (input,))
+    narrow = frame.select([frame.names[index] for index in read])
+    below = FrameStream(builder.env, narrow, arrow_schema(tuple(relation.input.columns[index] for index in read)))
+    moved = None if condition is None else _move_inputs(condition, places)
+    operator = CalcOperator(exprs, moved, arrow_schema(relation.columns), False, builder.settings.zone)
+    return frame_of(builder.then(below, relation, "Calc", operator))
 
 
 def _move_inputs(rex: Rex, places: dict[int, int]) -> Rex:
@@ -75,16 +69,15 @@ def texts_of(exprs: Sequence[Rex], names: Sequence[str]) -> list[str] | None:
     return known if len(known) == len(found) else None
 
 
-def watermark(builder: FrameBuilder, relation: Watermark) -> Physical:
+def watermark(builder: FrameBuilder, relation: Watermark) -> Frame:
     """Return the input unchanged: nothing is late in BATCH mode."""
-    input, frame = builder.frame(relation.input)
-    return builder.make_physical(relation, frame, label_of(relation, "WatermarkAssigner"), input)
+    return builder.frame(relation.input)
 
 
 # --- groups ---
-def aggregate(builder: FrameBuilder, relation: Aggregate) -> Physical | None:
+def aggregate(builder: FrameBuilder, relation: Aggregate) -> Frame | None:
     """Translate GROUP BY and its aggregates."""
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     types = relation.input.types()
     texts = [aggregate_text(call, frame.names, types) for call in relation.calls]
     known = [text for text in texts if text is not None]
@@ -92,7 +85,7 @@ def aggregate(builder: FrameBuilder, relation: Aggregate) -> Physical | None:
     if nothing or len(known) < len(texts) or not all(is_same(types[key]) for key in relation.keys):
         return None
     keys = [frame.names[key] for key in relation.keys]
-    return builder.make_physical(relation, _group(frame, keys, known), label_of(relation, "GroupAggregate"), input)
+    return _group(frame, keys, known)
 
 
 def _group(frame: Frame, keys: list[str], texts: list[str]) -> Frame:
@@ -105,9 +98,9 @@ def _group(frame: Frame, keys: list[str], texts: list[str]) -> Frame:
     return Frame(data, ()).select([*keys, *made])
 
 
-def expand(builder: FrameBuilder, relation: Expand) -> Physical | None:
+def expand(builder: FrameBuilder, relation: Expand) -> Frame | None:
     """Translate grouping sets, where every row appears once for each set."""
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     types = relation.input.types()
     if not all(is_same(types[key]) for key in relation.keys):
         return None
@@ -116,9 +109,7 @@ def expand(builder: FrameBuilder, relation: Expand) -> Physical | None:
     data = frame.data.selectExpr(*frame.names, f"inline(array({rows}))")
     at = dict(zip(relation.keys, made, strict=True))
     columns = [at.get(index, name) for index, name in enumerate(frame.names[: len(types)])]
-    return builder.make_physical(
-        relation, Frame(data, ()).select([*columns, "set_id"]), label_of(relation, "Expand"), input
-    )
+    return Frame(data, ()).select([*columns, "set_id"])
 
 
 def _set_row(relation: Expand, chosen: Sequence[int], names: Sequence[str], made: Sequence[str]) -> str:
@@ -132,12 +123,11 @@ def _set_row(relation: Expand, chosen: Sequence[int], names: Sequence[str], made
 
 
 # --- joins ---
-def join(builder: FrameBuilder, relation: Join) -> Physical | None:
+def join(builder: FrameBuilder, relation: Join) -> Frame | None:
     """Translate a join. Our own kernels check the conditions of an inner join that Spark cannot express."""
     if relation.temporal is not None:
         raise Untranslatable("a join with the version that a row had at a time")
-    left, frame = builder.frame(relation.left)
-    right, other = builder.frame(relation.right)
+    frame, other = builder.frame(relation.left), builder.frame(relation.right)
     other = other.select(other.names)  # under new names, since both may be the same DataFrame
     own = [*frame.names[: len(relation.left.columns)]]
     names = [*own, *other.names[: len(relation.right.columns)]]
@@ -151,8 +141,7 @@ def join(builder: FrameBuilder, relation: Join) -> Physical | None:
     on = sql_session.column(" AND ".join(texts.values()) or "TRUE")
     whole = Frame(frame.data.join(other.data, on, JOINS[relation.kind]), ())
     kept = whole.select(own if relation.kind in {"SEMI", "ANTI"} else names)
-    made = builder.make_physical(relation, kept, label_of(relation, "Join"), left, right)
-    return made if not rest else _filter(builder, relation, made, rest)
+    return kept if not rest else _filter(builder, relation, kept, rest)
 
 
 def _conditions(relation: Join) -> list[Rex]:
@@ -161,52 +150,49 @@ def _conditions(relation: Join) -> list[Rex]:
     return keys.rest if relation.null_aware and not keys.left else conjuncts(relation.condition)
 
 
-def _filter(builder: FrameBuilder, relation: Join, made: Physical, rest: list[Rex]) -> Physical:
+def _filter(builder: FrameBuilder, relation: Join, pairs: Frame, rest: list[Rex]) -> Frame:
     """Keep the pairs of an inner join that fulfil the conditions that only our kernels can check."""
-    operator = CalcOperator(identity(relation), conjunction(rest), arrow_schema(relation.columns), False)
-    operator.zone = builder.zone
-    stream = builder.then(made, relation, "Join Condition", operator)
-    return Physical(stream, relation.columns, False, made.label, made.inputs)
+    schema = arrow_schema(relation.columns)
+    operator = CalcOperator(identity(relation), conjunction(rest), schema, False, builder.settings.zone)
+    return frame_of(builder.then(FrameStream(builder.env, pairs, schema), relation, "Join Condition", operator))
 
 
 # --- sets ---
-def set_operation(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
+def set_operation(builder: FrameBuilder, relation: SetOperation) -> Frame | None:
     """Translate UNION, INTERSECT and EXCEPT."""
     if relation.kind == "UNION":
         return _union(builder, relation)
     if not all(is_same(kind) for part in relation.parts for kind in part.types()):
         return None
     built = [builder.frame(part) for part in relation.parts]
-    whole = built[0][1].data
-    for _, frame in built[1:]:
+    whole = built[0].data
+    for frame in built[1:]:
         if relation.kind == "INTERSECT":
             whole = whole.intersectAll(frame.data) if relation.all else whole.intersect(frame.data)
         else:
             whole = whole.exceptAll(frame.data) if relation.all else whole.subtract(frame.data)
-    made = Frame(whole, built[0][1].names)
-    return builder.make_physical(relation, made, label_of(relation, "SetOperation"), *(input for input, _ in built))
+    return Frame(whole, built[0].names)
 
 
-def _union(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
+def _union(builder: FrameBuilder, relation: SetOperation) -> Frame | None:
     """Append all rows, whose columns are matched by position."""
     kinds = arrow_schema(relation.columns).types
     if any(arrow_schema(part.columns).types != kinds for part in relation.parts):
         return None
     built = [builder.frame(part) for part in relation.parts]
-    whole = built[0][1].data
-    for _, frame in built[1:]:
+    whole = built[0].data
+    for frame in built[1:]:
         whole = whole.union(frame.data)
-    made = Frame(whole, built[0][1].names)
-    return builder.make_physical(relation, made, label_of(relation, "Union"), *(input for input, _ in built))
+    return Frame(whole, built[0].names)
 
 
 # --- order ---
-def sort(builder: FrameBuilder, relation: Sort) -> Physical | None:
+def sort(builder: FrameBuilder, relation: Sort) -> Frame | None:
     """Translate ORDER BY, OFFSET and LIMIT."""
     types = relation.input.types()
     if not all(is_same(types[key.index]) or isinstance(types[key.index], FLOATS) for key in relation.keys):
         return None
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     data = frame.data
     if relation.keys:
         data = data.orderBy(*(_sort_key(data[frame.names[key.index]], key) for key in relation.keys))
@@ -214,7 +200,7 @@ def sort(builder: FrameBuilder, relation: Sort) -> Physical | None:
         data = data.offset(relation.offset)
     if relation.limit is not None:
         data = data.limit(relation.limit)
-    return builder.make_physical(relation, Frame(data, frame.names), label_of(relation, "Sort"), input)
+    return Frame(data, frame.names)
 
 
 def _sort_key(column: Any, key: SortKey) -> Any:
@@ -222,10 +208,10 @@ def _sort_key(column: Any, key: SortKey) -> Any:
     return getattr(column, word)()
 
 
-def over(builder: FrameBuilder, relation: Over) -> Physical | None:
+def over(builder: FrameBuilder, relation: Over) -> Frame | None:
     """Translate OVER windows."""
     types = relation.input.types()
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     own = frame.names[: len(types)]
     texts: list[str] = []
     for window in relation.windows:
@@ -233,7 +219,7 @@ def over(builder: FrameBuilder, relation: Over) -> Physical | None:
         if found is None:
             return None
         texts += found
-    return builder.make_physical(relation, frame.select([*own, *texts]), label_of(relation, "OverAggregate"), input)
+    return frame.select([*own, *texts])
 
 
 NATIVES: dict[type, Native] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.table.builders.builder import sharing_key
 from penstock.table.logical.nodes import Relation, Values, walk_plan
+from penstock.table.rules.implementation.chooser import sharing_key
 
 
 def common(queries: Sequence[Relation]) -> list[Relation]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from penstock.spark.sql.relation_frames import Frame, FrameBuilder
-from penstock.table.builders.builder import label_of
-from penstock.table.builders.physical import Physical
 from penstock.table.logical.nodes import PROCTIME, WindowTable
 from penstock.table.types import data_types as t
 
@@ -12,7 +10,7 @@ MOST_WINDOWS = 64
 """Most windows of one row in Spark SQL. With more, the text would be long, and our own operator is used."""
 
 
-def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | None:
+def window_table(builder: FrameBuilder, relation: WindowTable) -> Frame | None:
     """Translate a window table function."""
     column = relation.input.columns[relation.time]
     bounds = bounds_texts(relation, "at_ms")
@@ -20,15 +18,14 @@ def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | Non
     timed = all(isinstance(kind, t.TimestampType) for kind in (column.type, *made_types))
     if not bounds or not timed or column.time == PROCTIME:
         return None
-    input, frame = builder.frame(relation.input)
+    frame = builder.frame(relation.input)
     own, time = frame.names[: len(relation.input.columns)], frame.names[relation.time]
     # The session is in UTC, where a TIMESTAMP and the same moment as TIMESTAMP_LTZ have the same number.
     data = frame.data.filter(f"{time} IS NOT NULL").selectExpr(*own, f"unix_millis(CAST({time} AS TIMESTAMP)) AS at_ms")
     windows = ", ".join(f"struct({start} AS first_ms, {end} AS last_ms)" for start, end in bounds)
     data = data.selectExpr(*own, "at_ms", f"inline(array({windows}))").filter("last_ms > at_ms")
     moments = [f"CAST(timestamp_millis({text}) AS TIMESTAMP_NTZ)" for text in ("first_ms", "last_ms", "last_ms - 1L")]
-    made = Frame(data, ()).select([*own, *moments])
-    return builder.make_physical(relation, made, label_of(relation, "WindowTableFunction"), input)
+    return Frame(data, ()).select([*own, *moments])
 
 
 def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:

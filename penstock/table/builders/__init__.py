@@ -1,6 +1,5 @@
-"""From a logical plan to operators: optimising, choosing operators, explaining."""
+"""From a logical plan to operators: the planner optimises, chooses physical nodes, builds operators, and explains."""
 
-from penstock.table.builders.physical import Physical
 from penstock.table.builders.planner import Planner
 
-__all__ = ["Physical", "Planner"]
+__all__ = ["Planner"]

@@ -1,89 +1,175 @@
-"""Builders of group aggregates."""
+"""Builders of aggregates over groups and over windows."""
 
 from __future__ import annotations
 
-from penstock.errors import TableException
-from penstock.table.builders.builder import Build, Builder, label_of
-from penstock.table.builders.phases import in_two_phases, local
-from penstock.table.builders.physical import Physical
-from penstock.table.builders.window_aggregate_builders import slice_table, window_aggregate, window_keys
-from penstock.table.logical.nodes import PROCTIME, Aggregate, Expand, GroupWindow, WindowTable
-from penstock.table.operators.aggregate.functions import folds_for
-from penstock.table.operators.aggregate.group_aggregate import GroupAggregate
-from penstock.table.operators.io.expand import ExpandOperator
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from penstock.datastream.data_stream import DataStream
+from penstock.engine.operators.operator import Operator
+from penstock.table.builders.builder import Build, Builder
+from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate
+from penstock.table.operators.aggregate.group_aggregate import GroupAggregate, LocalAggregate, part_schema
+from penstock.table.operators.aggregate.table_aggregate import TableAggregate, WindowTableAggregate
 from penstock.table.operators.window.count_windows import CountWindows
+from penstock.table.operators.window.local_slices import LocalSlices
+from penstock.table.operators.window.session_aggregate import SessionAggregate
+from penstock.table.operators.window.shared_slices import SharedSliceAggregate
+from penstock.table.operators.window.slice_aggregate import SliceAggregate
+from penstock.table.operators.window.slices import SliceTableOperator, Slicing, same_times
+from penstock.table.operators.window.window_aggregate import WindowAggregate
 from penstock.table.operators.window.window_assignment import SessionTableOperator, WindowSpec, WindowTableOperator
-from penstock.table.physical.physical_nodes import SliceTable
-from penstock.table.types.arrow_forms import arrow_schema
+from penstock.table.physical import aggregate_nodes as nodes
+
+WINDOW_BY_WINDOW = "Window Aggregate"
+IN_SLICES = "Sliced Window Aggregate"
+IN_SHARED_SLICES = "Shared Window Aggregate"
+IN_SESSIONS = "Session Window Aggregate"
+"""Names of operators. Their states differ, so their uids must differ too, and uids follow from names."""
 
 
-def aggregate(builder: Builder, relation: Aggregate) -> Physical:
-    """Build an aggregate over windows, or over groups."""
-    keys = None if builder.batch else window_keys(relation)
-    return _group_aggregate(builder, relation) if keys is None else window_aggregate(builder, relation, keys)
+# --- groups ---
+def build_local(builder: Builder, node: nodes.LocalGroupAggregate, input: DataStream) -> DataStream:
+    """Build the first phase of an aggregate."""
+    operator = LocalAggregate(node.relation.keys, node.folds, node.signed, _part_schema(node))
+    return _build_first_phase(builder, node, input, operator)
 
 
-def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
-    if not builder.batch and any(call.function == "APPROX_COUNT_DISTINCT" for call in relation.calls):
-        raise TableException("APPROX_COUNT_DISTINCT aggregate function does not support yet for streaming.")
-    input = builder.build(relation.input)
-    signed = input.changelog
-    folds = folds_for(relation.calls, relation.input.columns, signed)
-    changelog = not builder.batch and (signed or bool(relation.calls))
-    schema = arrow_schema(relation.columns, changelog)
-    operator = GroupAggregate(relation.keys, folds, signed, schema, builder.ttl_of(relation.ttl))
-    before, keys = input, relation.keys
-    if in_two_phases(builder, folds):
-        before, keys = local(builder, relation, input, folds), tuple(range(len(relation.keys)))
-        operator.parts_come = True
-    stream = builder.then_by_key(before, keys, relation, "Group Aggregate", operator)
-    upsert_key = tuple(range(len(relation.keys)))
-    return Physical(stream, relation.columns, changelog, label_of(relation, "GroupAggregate"), (before,), upsert_key)
+def build_local_slices(builder: Builder, node: nodes.LocalSliceAggregate, input: DataStream) -> DataStream:
+    """Build the first phase of an aggregate in slices."""
+    operator = LocalSlices(node.relation.keys, node.windows, node.folds, node.signed, _part_schema(node))
+    return _build_first_phase(builder, node, input, operator)
 
 
-def expand(builder: Builder, relation: Expand) -> Physical:
-    """Build the operator of grouping sets."""
-    input = builder.build(relation.input)
-    schema = arrow_schema(relation.columns, input.changelog)
-    operator = ExpandOperator(relation.keys, relation.sets, schema, input.changelog)
-    stream = builder.then(input, relation, "Expand", operator)
-    return Physical(stream, relation.columns, input.changelog, label_of(relation, "Expand"), (input,))
+def _part_schema(node: nodes.LocalGroupAggregate) -> pa.Schema:
+    """Return the schema of the first phase's output: keys, then parts."""
+    schema = node.inputs[0].schema
+    return part_schema([schema.field(key) for key in node.relation.keys], node.folds, node.signed)
 
 
-def window_table(builder: Builder, relation: WindowTable) -> Physical:
-    """Build a window table function."""
-    input = builder.build(relation.input)
-    schema = arrow_schema(relation.columns, input.changelog)
-    time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
-    label = label_of(relation, "WindowTableFunction")
-    if relation.kind == "SESSION" and builder.batch:
-        raise TableException("Unaligned windows like session are not supported in batch mode yet.")
-    if relation.kind == "SESSION":
-        sessions = SessionTableOperator(relation.partition, relation.size, time, schema, input.changelog, builder.zone)
-        stream = builder.then_by_key(input, relation.partition, relation, "Session Table", sessions)
-        return Physical(stream, relation.columns, input.changelog, label, (input,))
+def _build_first_phase(
+    builder: Builder, node: nodes.LocalGroupAggregate, input: DataStream, operator: Operator
+) -> DataStream:
+    stream = builder.then(input, node.relation, "Local Group Aggregate", operator)
+    for ref in stream.refs:  # a DataFrame has no refs
+        ref.node.is_numbered = False  # a plan with a parallelism of 1 lacks this operator
+    return stream
+
+
+def build_group_aggregate(builder: Builder, node: nodes.GroupAggregate, input: DataStream) -> DataStream:
+    """Build GROUP BY without windows."""
+    keys = node.relation.keys
+    operator = GroupAggregate(keys, node.folds, node.signed, node.schema, node.ttl, node.parts_come)
+    own = tuple(range(len(keys))) if node.parts_come else keys
+    return builder.then_by_key(input, own, node.relation, "Group Aggregate", operator)
+
+
+def build_table_aggregate(builder: Builder, node: nodes.GroupTableAggregate, input: DataStream) -> DataStream:
+    """Build flat_aggregate over groups."""
+    relation = node.relation
+    types = [relation.input.columns[index].type for index in relation.call.args]
+    results = [column.type for column in relation.columns[len(relation.keys) :]]
+    signed = node.inputs[0].changelog
+    operator = TableAggregate(relation.keys, relation.call, (types, results), signed, node.schema, node.ttl)
+    return builder.then_by_key(input, relation.keys, relation, "Table Aggregate", operator)
+
+
+# --- window tables ---
+def build_window_table(builder: Builder, node: nodes.WindowTableFunction, input: DataStream) -> DataStream:
+    """Build TUMBLE, HOP or CUMULATE."""
+    relation = node.relation
     spec = WindowSpec(relation.kind, relation.size, relation.slide, relation.offset)
-    operator = WindowTableOperator(spec, time, schema, input.changelog, builder.zone)
-    stream = builder.then(input, relation, "Window Table", operator)
-    return Physical(stream, relation.columns, input.changelog, label, (input,))
+    operator = WindowTableOperator(spec, node.time, node.schema, node.changelog, builder.settings.zone)
+    return builder.then(input, relation, "Window Table", operator)
 
 
-def count_windows(builder: Builder, relation: GroupWindow) -> Physical:
-    """Build windows of a number of rows. All other group windows have become window tables."""
-    input = builder.build(relation.input)
-    if input.changelog:
-        raise TableException("windows of numbers of rows need rows that stay, and this input changes rows")
-    folds = folds_for(relation.calls, relation.input.columns, False)
+def build_session_table(builder: Builder, node: nodes.SessionTableFunction, input: DataStream) -> DataStream:
+    """Build SESSION."""
+    relation, zone = node.relation, builder.settings.zone
+    operator = SessionTableOperator(relation.partition, relation.size, node.time, node.schema, node.changelog, zone)
+    return builder.then_by_key(input, relation.partition, relation, "Session Table", operator)
+
+
+def build_slice_table(builder: Builder, node: nodes.SliceTable, input: DataStream) -> DataStream:
+    """Build the slices that replace a window table."""
+    relation = node.relation
+    slicing = Slicing(relation.kind, relation.size, relation.slide, relation.offset)
+    end_of = same_times if relation.kind == "SESSION" else slicing.slice_ends
+    operator = SliceTableOperator(end_of, node.time, node.schema, node.changelog, builder.settings.zone)
+    return builder.then(input, relation, "Slice Table", operator)
+
+
+# --- windows ---
+def build_window_aggregate(builder: Builder, node: nodes.WindowAggregate, input: DataStream) -> DataStream:
+    """Build an aggregate of each window by itself."""
+    keys = node.relation.keys
+    operator = WindowAggregate(keys, node.windows, node.folds, node.signed, node.schema, node.parts_come)
+    own = node.windows.plain if node.parts_come else _plain_keys(node)
+    return builder.then_by_key(input, own, node.relation, WINDOW_BY_WINDOW, operator)
+
+
+def build_slice_aggregate(builder: Builder, node: nodes.SliceAggregate, input: DataStream) -> DataStream:
+    """Build an aggregate in slices."""
+    operator = SliceAggregate(
+        node.relation.keys, node.windows, node.slicing, node.folds, node.signed, node.schema, node.parts_come
+    )
+    own = node.windows.plain if node.parts_come else _plain_keys(node)
+    name = WINDOW_BY_WINDOW if node.slicing.given else IN_SLICES
+    return builder.then_by_key(input, own, node.relation, name, operator)
+
+
+def build_shared_slices(builder: Builder, node: nodes.SharedSliceAggregate, input: DataStream) -> DataStream:
+    """Build an aggregate that merges the accumulators of slices."""
+    operator = SharedSliceAggregate(node.relation.keys, node.windows, node.slicing, node.folds, node.schema)
+    return builder.then_by_key(input, _plain_keys(node), node.relation, IN_SHARED_SLICES, operator)
+
+
+def build_sessions(builder: Builder, node: nodes.SessionAggregate, input: DataStream) -> DataStream:
+    """Build an aggregate over sessions."""
+    operator = SessionAggregate(node.relation.keys, node.windows, node.gap, node.folds, node.signed, node.schema)
+    return builder.then_by_key(input, _plain_keys(node), node.relation, IN_SESSIONS, operator)
+
+
+def _plain_keys(node: nodes.WindowNode) -> Sequence[int]:
+    """Return the columns of the input that are keys and do not belong to the window."""
+    return [node.relation.keys[position] for position in node.windows.plain]
+
+
+def build_count_windows(builder: Builder, node: nodes.CountWindowAggregate, input: DataStream) -> DataStream:
+    """Build windows of a number of rows."""
+    relation = node.relation
     sizes = relation.size, relation.slide or relation.size
-    operator = CountWindows(relation.keys, sizes, folds, arrow_schema(relation.columns))
-    stream = builder.then_by_key(input, relation.keys, relation, "Count Windows", operator)
-    return Physical(stream, relation.columns, False, label_of(relation, "GroupWindowAggregate"), (input,))
+    operator = CountWindows(relation.keys, sizes, node.folds, node.schema)
+    return builder.then_by_key(input, relation.keys, relation, "Count Windows", operator)
+
+
+def build_window_table_aggregate(builder: Builder, node: nodes.WindowTableAggregate, input: DataStream) -> DataStream:
+    """Build flat_aggregate over windows."""
+    relation = node.relation
+    width, count = len(relation.input.columns), len(relation.keys)
+    keys = (*relation.keys, width - 3, width - 2, width - 1)
+    made = len(relation.columns) - count - len(relation.properties)
+    results = [column.type for column in relation.columns[count : count + made]]
+    properties = [{"start": 0, "end": 1}.get(name, 2) for name in relation.properties]
+    fold = UserAggregate(relation.call, [relation.input.columns[index].type for index in relation.call.args])
+    signed = node.inputs[0].changelog
+    operator = WindowTableAggregate(keys, node.windows, fold, (results, properties), signed, node.schema)
+    return builder.then_by_key(input, relation.keys, relation, "Window Table Aggregate", operator)
 
 
 BUILDERS: dict[type, Build] = {
-    Aggregate: aggregate,
-    Expand: expand,
-    WindowTable: window_table,
-    SliceTable: slice_table,
-    GroupWindow: count_windows,
+    nodes.LocalGroupAggregate: build_local,
+    nodes.LocalSliceAggregate: build_local_slices,
+    nodes.GroupAggregate: build_group_aggregate,
+    nodes.GroupTableAggregate: build_table_aggregate,
+    nodes.WindowTableFunction: build_window_table,
+    nodes.SessionTableFunction: build_session_table,
+    nodes.SliceTable: build_slice_table,
+    nodes.WindowAggregate: build_window_aggregate,
+    nodes.SliceAggregate: build_slice_aggregate,
+    nodes.SharedSliceAggregate: build_shared_slices,
+    nodes.SessionAggregate: build_sessions,
+    nodes.CountWindowAggregate: build_count_windows,
+    nodes.WindowTableAggregate: build_window_table_aggregate,
 }

@@ -6,10 +6,10 @@ import copy
 from dataclasses import replace
 
 from penstock.common.configuration import parse_duration
-from penstock.table.builders.builder import Options
 from penstock.table.expression.function_declarations import AsyncOptions, UserDefinedFunctionWrapper
 from penstock.table.logical.nodes import Relation, rewritten_plan
 from penstock.table.logical.rex import Call, Rex, rewritten
+from penstock.table.rules.implementation.query_settings import Options
 from penstock.table.sql.subqueries.correlation import with_rexes
 
 _PREFIX = "table.exec.async-scalar"

@@ -17,7 +17,7 @@ from penstock.graph.plan import Plan
 from penstock.service.launch.submission import plan_of_operators, unbounded_sources
 from penstock.spark.frames.shared_frames import SharedFrames
 from penstock.spark.sql.engine_choice import reason_against
-from penstock.spark.sql.refusal import Untranslatable
+from penstock.spark.sql.refusal import Refused, Untranslatable
 from penstock.spark.sql.sharing import sharing
 from penstock.table.api.config import TableConfig
 from penstock.table.api.results import TableResult, remaining
@@ -29,8 +29,8 @@ from penstock.table.display.result_displays import KnownRows
 from penstock.table.display.row_printing import WIDEST
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.logical.nodes import Insert, Relation, Values, walk_plan
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.options import job_options as options
-from penstock.table.physical.physical_nodes import Calc
 from penstock.table.result_kind import ResultKind
 from penstock.table.types.data_types import BigIntType
 
@@ -83,7 +83,7 @@ class Execution:
         how: dict[str, Any] = {"wait": lambda _: None, "widest": widest, "zone": zone}
         planner, name = self.planner(), self._config.get(JOB_NAME, "") or "collect"
         query = self._on_spark(planner.optimise(relation))
-        if not isinstance(query, str):
+        if not isinstance(query, Refused):
             found = query.engine.collect(query, name)
             return TableResult(schema, found, job=JobClient(found.handle), **how)
         with self._alone():
@@ -114,7 +114,7 @@ class Execution:
     def stream(self, relation: Relation, inserts_only: bool = False, stamped: bool = False) -> DataStream:
         """Return the changelog of a query as Rows with kinds. Refuse changes if only inserts are allowed."""
         planner = self.planner()
-        if inserts_only and planner.stream(relation).changelog:
+        if inserts_only and planner.is_changelog(relation):
             raise TableException(
                 "to_data_stream takes a table that only grows, and this one changes rows: use to_changelog_stream"
             )
@@ -131,7 +131,7 @@ class Execution:
 
     def _plan_of_operators(self, planner: Planner, relations: Sequence[Relation]) -> Plan | None:
         """Return the plan of the operators of queries; None if they cannot run together."""
-        streams = [planner.stream(relation).stream for relation in relations]
+        streams = [planner.stream(relation) for relation in relations]
         try:
             return plan_of_operators(self._env, [ref.node for stream in streams for ref in stream.refs], None)
         except PenstockError:
@@ -182,7 +182,7 @@ class Execution:
     def to_spark(self, table: Table) -> Any:
         """Return the final rows of a query as a DataFrame; in BATCH mode, as the DataFrame that would compute them."""
         query = self._on_spark(self.planner().optimise(table.relation))
-        if not isinstance(query, str):
+        if not isinstance(query, Refused):
             self._env.settings.reads_frames = True  # it would be lost with its session
             return query.output()
         from penstock.spark.frames.table_frames import frame_of
@@ -190,31 +190,34 @@ class Execution:
         return frame_of(table.to_pandas())
 
     # --- on Spark SQL ---
-    def _on_spark(self, relation: Relation) -> Translated | str:
+    def _on_spark(self, relation: Relation) -> Translated | Refused:
         """Return an optimised BATCH query or INSERT as a DataFrame, or the reason why it runs on our operators."""
         (found,) = self._all_on_spark([relation])
         return found
 
-    def _all_on_spark(self, relations: Sequence[Relation]) -> list[Translated | str]:
+    def _all_on_spark(self, relations: Sequence[Relation]) -> list[Translated | Refused]:
         """Return each relation as a DataFrame, or the reason why it runs on our operators. They run together.
 
         A relation that shares a part with one on our operators runs there too, so that the part is computed once.
         """
         queries = [relation.inputs()[0] if isinstance(relation, Insert) else relation for relation in relations]
         reasons = [self._reason_against(relation) for relation in relations]
-        if all(reasons):
-            return [reason or "" for reason in reasons]
+        refused = [Refused(reason) for reason in reasons if reason is not None]
+        if len(refused) == len(reasons):
+            return list(refused)
         from penstock.spark.sql.engine import SparkEngine
 
         engine = SparkEngine(self._env, self._config)
         found = [
-            reason or self._translate(engine, query, isinstance(relation, Insert))
+            self._translate(engine, query, isinstance(relation, Insert)) if reason is None else Refused(reason)
             for relation, query, reason in zip(relations, queries, reasons, strict=True)
         ]
-        for number, refused in enumerate(list(found)):
-            for other in sharing(queries, number) if isinstance(refused, str) else ():
-                if not isinstance(found[other], str):
-                    found[other] = f"it shares a part with another INSERT, which does not run on Spark SQL: {refused}"
+        for number, one in enumerate(list(found)):
+            if isinstance(one, Refused):
+                shared = f"it shares a part with another INSERT, which does not run on Spark SQL: {one.reason}"
+                for other in sharing(queries, number):
+                    if not isinstance(found[other], Refused):
+                        found[other] = Refused(shared)
         return found
 
     def _reason_against(self, relation: Relation) -> str | None:
@@ -225,12 +228,12 @@ class Execution:
             return "the rows are in the statement itself"
         return reason
 
-    def _translate(self, engine: SparkEngine, query: Relation, staged: bool) -> Translated | str:
+    def _translate(self, engine: SparkEngine, query: Relation, staged: bool) -> Translated | Refused:
         try:
             translated = engine.translate(query, staged)
         except Untranslatable as refused:
             log.info("a query runs on Penstock's operators: %s", refused)
-            return str(refused)
+            return Refused(str(refused))
         log.info("a query runs on Spark SQL")
         return translated
 
@@ -250,8 +253,8 @@ class Execution:
         found = self._all_on_spark([planner.optimise(relation) for relation in relations])
         with _share(_different(found)).hold():
             return [
-                f"Runs on Penstock's operators: {query}"
-                if isinstance(query, str)
+                f"Runs on Penstock's operators: {query.reason}"
+                if isinstance(query, Refused)
                 else f"Runs on Spark SQL\n{query.explain()}"
                 for query in found
             ]
@@ -262,9 +265,9 @@ def endless_sources(stream: DataStream) -> list[str]:
     return unbounded_sources([ref.node for ref in stream.refs])
 
 
-def _different(found: Sequence[Translated | str]) -> list[Translated]:
+def _different(found: Sequence[Translated | Refused]) -> list[Translated]:
     """Return the relations that are DataFrames. INSERTs that write the same rows count once."""
-    return list({id(query.frame): query for query in found if not isinstance(query, str)}.values())
+    return list({id(query.frame): query for query in found if not isinstance(query, Refused)}.values())
 
 
 def _share(queries: Sequence[Translated]) -> SharedFrames:

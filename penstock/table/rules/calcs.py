@@ -7,8 +7,8 @@ from dataclasses import replace
 from penstock.table.functions import constant
 from penstock.table.logical.building import identity
 from penstock.table.logical.nodes import Filter, Project, Relation, Values
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction, conjuncts, rewritten, walk
-from penstock.table.physical.physical_nodes import Calc
 
 
 def fuse(relation: Relation) -> Relation:

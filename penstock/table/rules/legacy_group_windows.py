@@ -16,8 +16,8 @@ from penstock.table.logical.nodes import (
     TableAggregate,
     WindowTable,
 )
+from penstock.table.logical.optimised_nodes import WindowTableAggregate
 from penstock.table.logical.rex import Rex
-from penstock.table.physical.physical_nodes import WindowTableAggregate
 from penstock.table.types.data_types import LocalZonedTimestampType, TimestampType
 
 _BOUND = TimestampType(3, False)

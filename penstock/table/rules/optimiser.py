@@ -21,7 +21,7 @@ from penstock.table.logical.nodes import (
     rewritten_plan,
     walk_plan,
 )
-from penstock.table.physical.physical_nodes import Calc
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.rules.calcs import fuse
 from penstock.table.rules.group_keys import with_needed_keys
 from penstock.table.rules.join_conditions import with_computed_keys

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from penstock.errors import TableException
 from penstock.table.functions import constant
 from penstock.table.logical.nodes import Over, Relation
+from penstock.table.logical.optimised_nodes import Calc, Deduplicate, TopN
 from penstock.table.logical.rex import Call, InputRef, Literal, OverSpec, Rex, conjunction, conjuncts, refs, rewritten
-from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
 from penstock.table.rules.calcs import fuse
 
 RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}

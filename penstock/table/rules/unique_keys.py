@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.table.logical.nodes import Aggregate, Filter, Project, Relation, Scan, StreamScan, Watermark
-from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
+from penstock.table.logical.optimised_nodes import Calc, Deduplicate, TopN
 from penstock.table.rules.upsert_keys import same_column
 
 Key = frozenset[int]

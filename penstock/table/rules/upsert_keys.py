@@ -24,8 +24,8 @@ from penstock.table.logical.nodes import (
     StreamScan,
     Watermark,
 )
+from penstock.table.logical.optimised_nodes import Calc, Deduplicate, TopN
 from penstock.table.logical.rex import Call, InputRef, Rex
-from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
 from penstock.table.rules.join_conditions import join_keys
 from penstock.table.rules.window_columns import END, START, window_bounds
 from penstock.table.types import data_types as t

@@ -16,8 +16,8 @@ from penstock.table.logical.nodes import (
     Watermark,
     rewritten_plan,
 )
+from penstock.table.logical.optimised_nodes import Calc, Deduplicate
 from penstock.table.logical.rex import Rex
-from penstock.table.physical.physical_nodes import Calc, Deduplicate
 from penstock.table.rules.join_conditions import JoinKeys
 from penstock.table.rules.unique_keys import unique_keys
 

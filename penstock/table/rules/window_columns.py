@@ -16,8 +16,8 @@ from penstock.table.logical.nodes import (
     Sort,
     WindowTable,
 )
+from penstock.table.logical.optimised_nodes import Calc, Deduplicate, TopN
 from penstock.table.logical.rex import InputRef
-from penstock.table.physical.physical_nodes import Calc, Deduplicate, TopN
 from penstock.table.types.data_types import LocalZonedTimestampType
 
 START, END, TIME = "start", "end", "time"

@@ -13,8 +13,8 @@ from penstock.table import EnvironmentSettings, TableEnvironment, connectors
 from penstock.table.builders import Planner
 from penstock.table.logical.building import aggregate, identity, join, project, set_operation, where
 from penstock.table.logical.nodes import Aggregate, Filter, StreamScan
+from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import AggregateCall, InputRef, conjunction
-from penstock.table.physical.physical_nodes import Calc
 from penstock.table.rules.optimiser import optimise
 from penstock.table.types.data_types import BigIntType
 from penstock.testing import in_process
@@ -87,7 +87,7 @@ def test_equal_parts_of_a_program_run_once() -> None:
         return aggregate(table, [0], [AggregateCall("SUM", (1,), BIGINT, "s")])
 
     first, second = planner.stream(counted()), planner.stream(counted())  # type: ignore[arg-type]
-    assert first.stream._node is second.stream._node
+    assert first._node is second._node
     both = set_operation([counted(), counted()], "UNION", True, table.columns)  # type: ignore[list-item]
     assert final(run(both)) == [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
 
@@ -97,12 +97,12 @@ def test_the_same_query_has_the_same_uids() -> None:
         table = values([("a", 1)], k=STRING, v=BIGINT)
         plan = aggregate(table, [0], [AggregateCall("SUM", (1,), BIGINT, "s")])
         made = Planner(environment(), Options(), False).stream(plan)
-        return [made.stream._node.uid]
+        return [made._node.uid]
 
     assert uids() == uids() and uids()[0] is not None
     table = values([("a", 1)], k=STRING, v=BIGINT)
     other = aggregate(table, [0], [AggregateCall("MAX", (1,), BIGINT, "s")])
-    assert Planner(environment(), Options(), False).stream(other).stream._node.uid not in uids()
+    assert Planner(environment(), Options(), False).stream(other)._node.uid not in uids()
 
 
 def test_columns_that_nobody_reads_are_left_out() -> None:

@@ -89,8 +89,7 @@ class Operated:
 # --- the last row of each key ---
 def keep_last(time: int | None = 2, ranked: bool = False, every: bool = False, **more: Any) -> Operated:
     schema = pa.schema([*ROWS, *([RANK] if ranked else []), KIND_FIELD])
-    operator = KeepLast([0], time, schema, ranked)
-    operator.every_version = every
+    operator = KeepLast([0], time, schema, ranked, every_version=every)
     return Operated(operator, **more)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.table import DataTypes, EnvironmentSettings, Schema, StreamTableEnvironment
-from penstock.table.builders import window_aggregate_builders as window_aggregates
 from penstock.table.expression.function_declarations import AggregateFunction, udaf
+from penstock.table.physical import aggregate_nodes
 from penstock.testing import in_process
 
 START = datetime.datetime(2024, 1, 1)
@@ -72,13 +72,13 @@ def windows(
 @pytest.mark.parametrize(("seed", "epoch"), [(1, 1), (2, 7), (3, None)])
 def test_both_give_the_same(table: str, seed: int, epoch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[Any] = []
-    build = window_aggregates._in_shared_slices
+    choose = aggregate_nodes.SharedSliceAggregate
 
     def noted(*args: Any) -> Any:
         shared.append(args)
-        return build(*args)
+        return choose(*args)
 
-    monkeypatch.setattr(window_aggregates, "_in_shared_slices", noted)
+    monkeypatch.setattr(aggregate_nodes, "SharedSliceAggregate", noted)
     apart = windows(Separate, table, seed, epoch)
     assert not shared and len(apart) > 20
     assert windows(Merging, table, seed, epoch) == apart

@@ -118,10 +118,11 @@ class Cities:
 
 def test_a_lookup_pads_and_computes() -> None:
     from penstock.table.builders.builder import Builder
-    from penstock.table.builders.physical import Physical
-    from penstock.table.builders.planner import builders
+    from penstock.table.builders.planner import builders, rules
     from penstock.table.operators.io.row_conversions import ToRows
     from penstock.table.operators.join.lookup_join import LookedUp, LookupJoin
+    from penstock.table.rules.implementation.chooser import Chooser
+    from penstock.table.rules.implementation.query_settings import QuerySettings
     from penstock.table.types.arrow_forms import arrow_schema
     from penstock.testing import in_process
     from tests.table.runtime.table_programs import Options, columns, lit, values
@@ -132,10 +133,10 @@ def test_a_lookup_pads_and_computes() -> None:
     looked_up = LookedUp(right, (InputRef(STRING, 0), call("*", InputRef(INT, 1), lit(2, INT))), None)
     both = (*table.columns, *right)
     condition = call(">", InputRef(INT, 2), lit(5, INT))
-    builder = Builder(env, Options(), False, builders())
+    builder = Builder(env, Chooser(QuerySettings(Options(), False, False), rules()), builders())
     operator = LookupJoin(Cities(), (0,), table.columns, looked_up, condition, True, arrow_schema(both))
     joined = builder.then(builder.build(table), table, "Lookup Join", operator)
-    rows = builder.then(Physical(joined, both, False), table, "Rows", ToRows(both, False))
+    rows = builder.then(joined, table, "Rows", ToRows(both, False))
     with in_process(), rows.execute_and_collect() as results:
         found = [tuple(row) for row in results]
     assert found == [("a", "a", 10), ("z", None, None), ("b", "b", 18), ("a", "a", 10), (None, None, None)]

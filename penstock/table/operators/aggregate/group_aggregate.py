@@ -92,15 +92,21 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
     """
 
     def __init__(
-        self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, schema: pa.Schema, ttl: int = 0
+        self,
+        keys: Sequence[int],
+        folds: Sequence[Fold],
+        signed: bool,
+        schema: pa.Schema,
+        ttl: int = 0,
+        parts_come: bool = False,
     ) -> None:
+        """Create an operator. `parts_come` is True if the first phase runs before the exchange."""
         super().__init__(keys, schema)
         self.results = in_members(folds)
         self.folds = with_counter(self.results, signed)
         self.signed = signed
         self.ttl = ttl
-        self.parts_come = False
-        """True if the first phase runs before the exchange."""
+        self.parts_come = parts_come
 
     @property
     def key_positions(self) -> tuple[int, ...]:

@@ -109,15 +109,24 @@ class TableAggregate(HoldingTableOperator):
 class WindowTableAggregate(WindowAggregate):
     """A table aggregate over windows. It sends the rows of a group once, when the window ends."""
 
-    result_types: tuple[DataType, ...] = ()
-    properties: tuple[int, ...] = ()
-    """The numbers of the window properties that the output has: 0 for start, 1 for end, 2 for time."""
-
     def __init__(
-        self, keys: Sequence[int], windows: WindowKeys, fold: UserAggregate, signed: bool, schema: pa.Schema
+        self,
+        keys: Sequence[int],
+        windows: WindowKeys,
+        fold: UserAggregate,
+        results: tuple[Sequence[DataType], Sequence[int]],
+        signed: bool,
+        schema: pa.Schema,
     ) -> None:
+        """Create an operator.
+
+        `results` are the types of the function's results, and the numbers of the window properties behind them: 0 for
+        start, 1 for end, 2 for time.
+        """
         super().__init__(keys, windows, [fold], signed, schema)
         self.fold = fold
+        self.result_types = tuple(results[0])
+        self.properties = tuple(results[1])
 
     def flush(self) -> None:
         complete, self._complete = self._complete, []

@@ -23,12 +23,14 @@ class Calc(TableOperator):
     An update remains one if both its rows are kept.
     """
 
-    def __init__(self, exprs: Sequence[Rex], condition: Rex | None, schema: pa.Schema, changelog: bool) -> None:
+    def __init__(
+        self, exprs: Sequence[Rex], condition: Rex | None, schema: pa.Schema, changelog: bool, zone: str = "UTC"
+    ) -> None:
         super().__init__(schema)
         self.exprs = tuple(exprs)
         self.condition = condition
         self.changelog = changelog
-        self.zone = "UTC"
+        self.zone = zone
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

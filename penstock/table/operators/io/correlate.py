@@ -29,7 +29,14 @@ class Correlate(TableOperator):
     """Joins each row with the rows made from it. With `outer`, a row without any is joined with NULLs."""
 
     def __init__(
-        self, call: Rex, outer: bool, condition: Rex | None, ordinality: bool, schema: pa.Schema, changelog: bool
+        self,
+        call: Rex,
+        outer: bool,
+        condition: Rex | None,
+        ordinality: bool,
+        schema: pa.Schema,
+        changelog: bool,
+        zone: str = "UTC",
     ) -> None:
         super().__init__(schema)
         self.call = call
@@ -37,7 +44,7 @@ class Correlate(TableOperator):
         self.condition = condition
         self.ordinality = ordinality
         self.changelog = changelog
-        self.zone = "UTC"
+        self.zone = zone
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -20,10 +20,10 @@ class MovingFilter(TableOperator):
     The condition does not decide about retractions, because its value may have changed since the row came.
     """
 
-    def __init__(self, condition: Rex, schema: pa.Schema) -> None:
+    def __init__(self, condition: Rex, schema: pa.Schema, zone: str = "UTC") -> None:
         super().__init__(schema)
         self.condition = condition
-        self.zone = "UTC"
+        self.zone = zone
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

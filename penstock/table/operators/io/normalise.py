@@ -17,14 +17,23 @@ from penstock.table.operators.base.table_operator import HoldingTableOperator
 class ChangelogNormalize(HoldingTableOperator):
     """State of a key: its row. Of several rows of a key in an epoch, only the last one counts."""
 
-    every_version = False
-    """True if each of these rows counts, because a temporal join needs all versions."""
-    dated_deletions = False
-    """True if a deletion is sent with the time that it has, because a temporal join needs it."""
+    def __init__(
+        self,
+        keys: Sequence[int],
+        schema: pa.Schema,
+        ttl: int = 0,
+        every_version: bool = False,
+        dated_deletions: bool = False,
+    ) -> None:
+        """Create an operator. The last two are for temporal joins, which need all versions.
 
-    def __init__(self, keys: Sequence[int], schema: pa.Schema, ttl: int = 0) -> None:
+        With `every_version`, each of several rows counts. With `dated_deletions`, a deletion is sent with the time that
+        it has.
+        """
         super().__init__(keys, schema)
         self.ttl = ttl
+        self.every_version = every_version
+        self.dated_deletions = dated_deletions
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -80,15 +80,24 @@ class FromValues(Operator):
 
     wants_declared_form = True
 
-    def __init__(self, columns: PlanColumns, metadata: Sequence[tuple[int, str]], changelog: bool) -> None:
+    def __init__(
+        self,
+        columns: PlanColumns,
+        metadata: Sequence[tuple[int, str]],
+        changelog: bool,
+        key: tuple[int, ...] = (),
+        versions: bool = False,
+    ) -> None:
+        """Create an operator. `key` are the columns of the primary key.
+
+        With `versions`, rows are versions of a table, so that each -U is dropped.
+        """
         super().__init__()
         self.columns = columns
         self.metadata = dict(metadata)
         self.changelog = changelog
-        self.key: tuple[int, ...] = ()
-        """The positions of the primary key's columns. Empty if there is no primary key."""
-        self.versions = False
-        """True if rows are versions of a table, so that each -U is dropped."""
+        self.key = key
+        self.versions = versions
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -205,13 +214,13 @@ def _kind(value: Any) -> int:
 class ToRows(Operator):
     """Converts batches to Rows with kinds. If there is a rowtime, it becomes the timestamp of the row."""
 
-    def __init__(self, columns: PlanColumns, changelog: bool, stamped: bool = False) -> None:
+    def __init__(self, columns: PlanColumns, changelog: bool, stamped: bool = False, key: tuple[int, ...] = ()) -> None:
+        """Create an operator. `key` is the key of a table with one row of each key, which receives +I, +U and -D."""
         super().__init__()
         self.columns = columns
         self.changelog = changelog
         self.stamped = stamped
-        self.key: tuple[int, ...] = ()
-        """The key of a table that holds one row of each key and receives +I, +U and -D."""
+        self.key = key
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None

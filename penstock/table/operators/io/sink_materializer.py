@@ -136,8 +136,18 @@ class CompactingMaterializer(_PerKey):
     at their arrival, True if the row is added, row), and the current row of the sink.
     """
 
-    fails = False
-    """True if a conflict is an error."""
+    def __init__(
+        self,
+        keys: Sequence[int],
+        upsert_key: Sequence[int] | None,
+        schema: pa.Schema,
+        changelog: bool,
+        ttl: int,
+        fails: bool,
+    ) -> None:
+        """Create an operator. If `fails`, a conflict is an error."""
+        super().__init__(keys, upsert_key, schema, changelog, ttl)
+        self.fails = fails
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -35,9 +35,6 @@ class LookedUp:
 class LookupJoin(TableOperator):
     """Looks up each different key of a batch once. A LEFT JOIN pads rows that find nothing."""
 
-    changelog = False
-    zone = "UTC"
-
     def __init__(
         self,
         lookup: Any,
@@ -47,6 +44,8 @@ class LookupJoin(TableOperator):
         condition: Rex | None,
         outer: bool,
         schema: pa.Schema,
+        changelog: bool = False,
+        zone: str = "UTC",
     ) -> None:
         """Create an operator. `condition` is over both sides."""
         super().__init__(schema)
@@ -56,6 +55,8 @@ class LookupJoin(TableOperator):
         self.right = right
         self.condition = condition
         self.outer = outer
+        self.changelog = changelog
+        self.zone = zone
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -39,18 +39,25 @@ class DeduplicateOperator(HoldingTableOperator):
     Python processes only one row of each key and batch: the one that can change the result.
     """
 
-    every_version = False
-    """True if each row that was the last one is sent, even if another row of the same batch replaces it."""
-
-    def __init__(self, keys: Sequence[int], time: int | None, schema: pa.Schema, ranked: bool, ttl: int = 0) -> None:
+    def __init__(
+        self,
+        keys: Sequence[int],
+        time: int | None,
+        schema: pa.Schema,
+        ranked: bool,
+        ttl: int = 0,
+        every_version: bool = False,
+    ) -> None:
         """Create an operator.
 
-        `time` is a column, or None for processing time. `ranked` adds the rank, 1, as the last column.
+        `time` is a column, or None for processing time. `ranked` adds the rank, 1, as the last column. With
+        `every_version`, each row that was the last one is sent, even if another row of the same batch replaces it.
         """
         super().__init__(keys, schema)
         self.time = time
         self.ranked = ranked
         self.ttl = ttl
+        self.every_version = every_version
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -56,8 +56,6 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
     A late row is dropped if its session, merged with the sessions that it touches, is already over.
     """
 
-    zone = "UTC"
-
     def __init__(
         self,
         keys: Sequence[int],
@@ -74,6 +72,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         super().__init__([keys[position] for position in windows.plain], schema)
         self.time = keys[windows.end]
         self.windows = windows
+        self.zone = windows.zone
         self.gap = gap
         self.folds: list[VectorFold] = [fold for fold in with_counter(folds, signed) if isinstance(fold, VectorFold)]
         self.results = list(folds)

@@ -40,7 +40,7 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
         self.windows = windows
         self.slicing = slicing
         self.folds = list(folds)
-        self.zone = "UTC"
+        self.zone = windows.zone
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

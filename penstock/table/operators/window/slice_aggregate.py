@@ -41,18 +41,21 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         folds: Sequence[VectorFold],
         signed: bool,
         schema: pa.Schema,
+        parts_come: bool = False,
     ) -> None:
-        """Create an operator. `keys` are all keys in the order of the output."""
+        """Create an operator. `keys` are all keys in the order of the output.
+
+        `parts_come` is True if the first phase runs before the exchange.
+        """
         super().__init__([keys[position] for position in windows.plain], schema)
         self.all_keys = tuple(keys)
         self.windows = windows
         self.slicing = slicing
-        self.processing_time, self.shifted = windows.processing_time, windows.shifted
+        self.zone, self.shifted, self.processing_time = windows.zone, windows.shifted, windows.processing_time
         self.folds: list[VectorFold] = [fold for fold in with_counter(folds, signed) if isinstance(fold, VectorFold)]
         self.results = list(folds)
         self.signed = signed
-        self.parts_come = False
-        """True if the first phase runs before the exchange."""
+        self.parts_come = parts_come
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -91,7 +91,14 @@ class SliceTableOperator(TableOperator):
     Rows without a time are dropped.
     """
 
-    def __init__(self, end_of: Callable[[Times], Times], time: int | None, schema: pa.Schema, changelog: bool) -> None:
+    def __init__(
+        self,
+        end_of: Callable[[Times], Times],
+        time: int | None,
+        schema: pa.Schema,
+        changelog: bool,
+        zone: str = "UTC",
+    ) -> None:
         """Create an operator.
 
         `time` is the column, or None for processing time. `end_of` returns the bound of each time.
@@ -100,7 +107,7 @@ class SliceTableOperator(TableOperator):
         self.end_of = end_of
         self.time = time
         self.changelog = changelog
-        self.zone = "UTC"
+        self.zone = zone
 
     def batch(self, batch: pa.RecordBatch) -> None:
         if self.time is None:

@@ -23,13 +23,21 @@ class WatermarkOperator(TableOperator):
     `idle_timeout` milliseconds, the operator is idle until the next row.
     """
 
-    def __init__(self, schema: pa.Schema, rowtime: int, expr: Rex, interval: int | None, zone: str) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rowtime: int,
+        expr: Rex,
+        interval: int | None,
+        zone: str,
+        idle_timeout: int | None = None,
+    ) -> None:
         super().__init__(schema)
         self.rowtime = rowtime
         self.expr = expr
         self.interval = interval
         self.zone = zone
-        self.idle_timeout: int | None = None
+        self.idle_timeout = idle_timeout
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -37,24 +37,34 @@ class WindowKeys:
     """True if bounds are times on the clock of a time zone."""
     roles: tuple[str, ...] = ()
     """For each key of `window`: "start", "end" or "time"."""
+    zone: str = "UTC"
+    """The time zone of the session."""
 
 
 class WindowAggregate(FoldingOperator, HoldingTableOperator):
     """State of a key and window: accumulators. Rows of windows that are over are dropped."""
 
     def __init__(
-        self, keys: Sequence[int], windows: WindowKeys, folds: Sequence[Fold], signed: bool, schema: pa.Schema
+        self,
+        keys: Sequence[int],
+        windows: WindowKeys,
+        folds: Sequence[Fold],
+        signed: bool,
+        schema: pa.Schema,
+        parts_come: bool = False,
     ) -> None:
-        """Create an operator. `keys` are all keys in the order of the output."""
+        """Create an operator. `keys` are all keys in the order of the output.
+
+        `parts_come` is True if the first phase runs before the exchange.
+        """
         super().__init__([keys[position] for position in windows.plain], schema)
         self.all_keys = ColumnKeys(tuple(keys))
         self.windows = windows
         self.folds = with_counter(folds, signed)
         self.results = list(folds)
         self.signed = signed
-        self.zone = "UTC"
-        self.parts_come = False
-        """True if the first phase runs before the exchange."""
+        self.zone = windows.zone
+        self.parts_come = parts_come
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)

@@ -77,6 +77,16 @@ def moments(millis: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
     return pa.array(millis * MICROS).cast(kind)
 
 
+@dataclass(frozen=True)
+class WindowTime:
+    """The time of the windows of an operator."""
+
+    zone: str = "UTC"
+    shifted: bool = False
+    """True if bounds are times on the zone's clock."""
+    processing_time: bool = False
+
+
 class WindowTableOperator(TableOperator):
     """TUMBLE, HOP and CUMULATE: a row is sent once for each of its windows. Rows without a time are dropped."""
 

@@ -16,7 +16,7 @@ from penstock.table.operators.base.query_batches import Held, batch_of, state_ro
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.join.pairs import both_sides
 from penstock.table.operators.join.regular_join import JoinSpec
-from penstock.table.operators.window.window_assignment import MICROS
+from penstock.table.operators.window.window_assignment import MICROS, WindowTime
 from penstock.table.operators.window.window_base import Due, WindowOperator
 
 _END = pa.field("end", pa.int64())
@@ -25,9 +25,12 @@ _END = pa.field("end", pa.int64())
 class WindowJoin(TwoInputTableOperator, WindowOperator):
     """Keeps rows of both sides in columns. State of a key and window: (left rows, right rows)."""
 
-    def __init__(self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], schema: pa.Schema) -> None:
+    def __init__(
+        self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], time: WindowTime, schema: pa.Schema
+    ) -> None:
         """Create an operator. `bounds` are the columns of start and end on both sides."""
         super().__init__(spec.keys, schema)
+        self.zone, self.shifted, self.processing_time = time.zone, time.shifted, time.processing_time
         self.spec = spec
         self.bounds = bounds
 

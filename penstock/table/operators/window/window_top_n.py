@@ -18,15 +18,24 @@ from penstock.table.operators.base.query_batches import Held, batch_of, state_ro
 from penstock.table.operators.base.sorting import order_of, sort_positions
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.rank.top_n import TopNSpec
-from penstock.table.operators.window.window_assignment import MICROS
+from penstock.table.operators.window.window_assignment import MICROS, WindowTime
 from penstock.table.operators.window.window_base import Due, WindowOperator
 
 
 class WindowTopN(HoldingTableOperator, WindowOperator):
     """Keeps rows in columns. State of a key and window: the rows that can be sent, in order."""
 
-    def __init__(self, keys: Sequence[int], bounds: Sequence[int], end: int, spec: TopNSpec, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        keys: Sequence[int],
+        bounds: Sequence[int],
+        end: int,
+        spec: TopNSpec,
+        time: WindowTime,
+        schema: pa.Schema,
+    ) -> None:
         super().__init__(keys, schema)
+        self.zone, self.shifted, self.processing_time = time.zone, time.shifted, time.processing_time
         self.bounds = tuple(bounds)
         self.end = end
         self.spec = spec

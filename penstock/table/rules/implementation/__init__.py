@@ -1,0 +1,1 @@
+"""Implementation rules: each chooses the physical nodes of a relation."""
