@@ -16,6 +16,7 @@ from penstock.table.logical.building import identity
 from penstock.table.logical.nodes import Aggregate, Expand, Join, Over, SetOperation, Sort, Watermark, WindowTable
 from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import InputRef, Rex, SortKey, conjunction, conjuncts, refs, rewritten
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.sorting import nulls_first
 from penstock.table.operators.io.calc import Calc as CalcOperator
 from penstock.table.operators.io.expand import set_id
@@ -54,7 +55,7 @@ def _by_kernels(builder: FrameBuilder, relation: Calc, frame: Frame, condition: 
     narrow = frame.select([frame.names[index] for index in read])
     below = FrameStream(builder.env, narrow, arrow_schema(tuple(relation.input.columns[index] for index in read)))
     moved = None if condition is None else _move_inputs(condition, places)
-    operator = CalcOperator(exprs, moved, arrow_schema(relation.columns), False, builder.settings.zone)
+    operator = CalcOperator(exprs, moved, OutputForm(arrow_schema(relation.columns)), False, builder.settings.zone)
     return frame_of(builder.then(below, relation, "Calc", operator))
 
 
@@ -153,7 +154,7 @@ def _conditions(relation: Join) -> list[Rex]:
 def _filter(builder: FrameBuilder, relation: Join, pairs: Frame, rest: list[Rex]) -> Frame:
     """Keep the pairs of an inner join that fulfil the conditions that only our kernels can check."""
     schema = arrow_schema(relation.columns)
-    operator = CalcOperator(identity(relation), conjunction(rest), schema, False, builder.settings.zone)
+    operator = CalcOperator(identity(relation), conjunction(rest), OutputForm(schema), False, builder.settings.zone)
     return frame_of(builder.then(FrameStream(builder.env, pairs, schema), relation, "Join Condition", operator))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.operator import Operator
 from penstock.table.builders.builder import Build, Builder
 from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate
 from penstock.table.operators.aggregate.group_aggregate import GroupAggregate, LocalAggregate, part_schema
 from penstock.table.operators.aggregate.table_aggregate import TableAggregate, WindowTableAggregate
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.window.count_windows import CountWindows
 from penstock.table.operators.window.local_slices import LocalSlices
 from penstock.table.operators.window.session_aggregate import SessionAggregate
@@ -32,20 +31,20 @@ IN_SESSIONS = "Session Window Aggregate"
 # --- groups ---
 def build_local(builder: Builder, node: nodes.LocalGroupAggregate, input: DataStream) -> DataStream:
     """Build the first phase of an aggregate."""
-    operator = LocalAggregate(node.relation.keys, node.folds, node.signed, _part_schema(node))
+    operator = LocalAggregate(node.relation.keys, node.folds, node.signed, _part_form(node))
     return _build_first_phase(builder, node, input, operator)
 
 
 def build_local_slices(builder: Builder, node: nodes.LocalSliceAggregate, input: DataStream) -> DataStream:
     """Build the first phase of an aggregate in slices."""
-    operator = LocalSlices(node.relation.keys, node.windows, node.folds, node.signed, _part_schema(node))
+    operator = LocalSlices(node.relation.keys, node.windows, node.folds, node.signed, _part_form(node))
     return _build_first_phase(builder, node, input, operator)
 
 
-def _part_schema(node: nodes.LocalGroupAggregate) -> pa.Schema:
-    """Return the schema of the first phase's output: keys, then parts."""
+def _part_form(node: nodes.LocalGroupAggregate) -> OutputForm:
+    """Return the form of the first phase's output: keys, then parts."""
     schema = node.inputs[0].schema
-    return part_schema([schema.field(key) for key in node.relation.keys], node.folds, node.signed)
+    return OutputForm(part_schema([schema.field(key) for key in node.relation.keys], node.folds, node.signed))
 
 
 def _build_first_phase(
@@ -60,7 +59,7 @@ def _build_first_phase(
 def build_group_aggregate(builder: Builder, node: nodes.GroupAggregate, input: DataStream) -> DataStream:
     """Build GROUP BY without windows."""
     keys = node.relation.keys
-    operator = GroupAggregate(keys, node.folds, node.signed, node.schema, node.ttl, node.parts_come)
+    operator = GroupAggregate(keys, node.folds, node.signed, builder.form(node), node.ttl, node.parts_come)
     own = tuple(range(len(keys))) if node.parts_come else keys
     return builder.then_by_key(input, own, node.relation, "Group Aggregate", operator)
 
@@ -71,7 +70,7 @@ def build_table_aggregate(builder: Builder, node: nodes.GroupTableAggregate, inp
     types = [relation.input.columns[index].type for index in relation.call.args]
     results = [column.type for column in relation.columns[len(relation.keys) :]]
     signed = node.inputs[0].changelog
-    operator = TableAggregate(relation.keys, relation.call, (types, results), signed, node.schema, node.ttl)
+    operator = TableAggregate(relation.keys, relation.call, (types, results), signed, builder.form(node), node.ttl)
     return builder.then_by_key(input, relation.keys, relation, "Table Aggregate", operator)
 
 
@@ -80,14 +79,16 @@ def build_window_table(builder: Builder, node: nodes.WindowTableFunction, input:
     """Build TUMBLE, HOP or CUMULATE."""
     relation = node.relation
     spec = WindowSpec(relation.kind, relation.size, relation.slide, relation.offset)
-    operator = WindowTableOperator(spec, node.time, node.schema, node.changelog, builder.settings.zone)
+    operator = WindowTableOperator(spec, node.time, builder.form(node), node.changelog, builder.settings.zone)
     return builder.then(input, relation, "Window Table", operator)
 
 
 def build_session_table(builder: Builder, node: nodes.SessionTableFunction, input: DataStream) -> DataStream:
     """Build SESSION."""
     relation, zone = node.relation, builder.settings.zone
-    operator = SessionTableOperator(relation.partition, relation.size, node.time, node.schema, node.changelog, zone)
+    operator = SessionTableOperator(
+        relation.partition, relation.size, node.time, builder.form(node), node.changelog, zone
+    )
     return builder.then_by_key(input, relation.partition, relation, "Session Table", operator)
 
 
@@ -96,7 +97,7 @@ def build_slice_table(builder: Builder, node: nodes.SliceTable, input: DataStrea
     relation = node.relation
     slicing = Slicing(relation.kind, relation.size, relation.slide, relation.offset)
     end_of = same_times if relation.kind == "SESSION" else slicing.slice_ends
-    operator = SliceTableOperator(end_of, node.time, node.schema, node.changelog, builder.settings.zone)
+    operator = SliceTableOperator(end_of, node.time, builder.form(node), node.changelog, builder.settings.zone)
     return builder.then(input, relation, "Slice Table", operator)
 
 
@@ -104,7 +105,7 @@ def build_slice_table(builder: Builder, node: nodes.SliceTable, input: DataStrea
 def build_window_aggregate(builder: Builder, node: nodes.WindowAggregate, input: DataStream) -> DataStream:
     """Build an aggregate of each window by itself."""
     keys = node.relation.keys
-    operator = WindowAggregate(keys, node.windows, node.folds, node.signed, node.schema, node.parts_come)
+    operator = WindowAggregate(keys, node.windows, node.folds, node.signed, builder.form(node), node.parts_come)
     own = node.windows.plain if node.parts_come else _plain_keys(node)
     return builder.then_by_key(input, own, node.relation, WINDOW_BY_WINDOW, operator)
 
@@ -112,7 +113,7 @@ def build_window_aggregate(builder: Builder, node: nodes.WindowAggregate, input:
 def build_slice_aggregate(builder: Builder, node: nodes.SliceAggregate, input: DataStream) -> DataStream:
     """Build an aggregate in slices."""
     operator = SliceAggregate(
-        node.relation.keys, node.windows, node.slicing, node.folds, node.signed, node.schema, node.parts_come
+        node.relation.keys, node.windows, node.slicing, node.folds, node.signed, builder.form(node), node.parts_come
     )
     own = node.windows.plain if node.parts_come else _plain_keys(node)
     name = WINDOW_BY_WINDOW if node.slicing.given else IN_SLICES
@@ -121,13 +122,13 @@ def build_slice_aggregate(builder: Builder, node: nodes.SliceAggregate, input: D
 
 def build_shared_slices(builder: Builder, node: nodes.SharedSliceAggregate, input: DataStream) -> DataStream:
     """Build an aggregate that merges the accumulators of slices."""
-    operator = SharedSliceAggregate(node.relation.keys, node.windows, node.slicing, node.folds, node.schema)
+    operator = SharedSliceAggregate(node.relation.keys, node.windows, node.slicing, node.folds, builder.form(node))
     return builder.then_by_key(input, _plain_keys(node), node.relation, IN_SHARED_SLICES, operator)
 
 
 def build_sessions(builder: Builder, node: nodes.SessionAggregate, input: DataStream) -> DataStream:
     """Build an aggregate over sessions."""
-    operator = SessionAggregate(node.relation.keys, node.windows, node.gap, node.folds, node.signed, node.schema)
+    operator = SessionAggregate(node.relation.keys, node.windows, node.gap, node.folds, node.signed, builder.form(node))
     return builder.then_by_key(input, _plain_keys(node), node.relation, IN_SESSIONS, operator)
 
 
@@ -140,7 +141,7 @@ def build_count_windows(builder: Builder, node: nodes.CountWindowAggregate, inpu
     """Build windows of a number of rows."""
     relation = node.relation
     sizes = relation.size, relation.slide or relation.size
-    operator = CountWindows(relation.keys, sizes, node.folds, node.schema)
+    operator = CountWindows(relation.keys, sizes, node.folds, builder.form(node))
     return builder.then_by_key(input, relation.keys, relation, "Count Windows", operator)
 
 
@@ -154,7 +155,7 @@ def build_window_table_aggregate(builder: Builder, node: nodes.WindowTableAggreg
     properties = [{"start": 0, "end": 1}.get(name, 2) for name in relation.properties]
     fold = UserAggregate(relation.call, [relation.input.columns[index].type for index in relation.call.args])
     signed = node.inputs[0].changelog
-    operator = WindowTableAggregate(keys, node.windows, fold, (results, properties), signed, node.schema)
+    operator = WindowTableAggregate(keys, node.windows, fold, (results, properties), signed, builder.form(node))
     return builder.then_by_key(input, relation.keys, relation, "Window Table Aggregate", operator)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow as pa
+
 from penstock.api.functions.key_selectors import ColumnKeys
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.data_stream import DataStream
@@ -12,8 +14,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.engine.operators.operator import Operator
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.table.logical.nodes import Columns, Relation, walk_plan
-from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
-from penstock.table.operators.io.moving_filter import MovingFilter
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.physical.physical_node import PhysicalNode
 from penstock.table.rules.implementation.chooser import Chooser
 from penstock.table.rules.upsert_keys import upsert_keys
@@ -45,6 +46,15 @@ class Builder:
         return known[1]
 
     # --- operators ---
+    def form(self, node: PhysicalNode) -> OutputForm:
+        """Return the form of the output of a node's operator."""
+        return self.form_of(node.relation, node.schema)
+
+    def form_of(self, relation: Relation, schema: pa.Schema) -> OutputForm:
+        """Return the form of the output of an operator of a relation."""
+        forgets = bool(self.settings.ttl) or any(map(_has_own_ttl, walk_plan(relation)))
+        return OutputForm(schema, _keys_to_check(relation), forgets)
+
     def then(self, input: DataStream, relation: Relation, name: str, operator: Operator) -> DataStream:
         """Add an operator after another, in the same subtasks, so that rows and watermarks keep their order."""
         refs = input.input_refs()
@@ -82,10 +92,6 @@ class Builder:
         self, relation: Relation, name: str, operator: Operator, inputs: Sequence[Sequence[StreamRef]]
     ) -> DataStream:
         """Add a node. It runs only if something reads it. Its uid follows from the plan alone."""
-        if isinstance(operator, TableOperator | KeyedTableOperator):
-            upserts = isinstance(operator, MovingFilter)  # it may delete a key that was never inserted
-            operator.upsert_keys = () if upserts else _keys_to_check(relation)
-            operator.forgets = bool(self.settings.ttl) or any(map(_has_own_ttl, walk_plan(relation)))
         node = Transformation(name, operator, [tuple(refs) for refs in inputs])
         node.uid = self.uid(relation, name)
         node.description = relation.details() or None

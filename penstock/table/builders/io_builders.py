@@ -11,6 +11,7 @@ from penstock.graph.partitioning import Global
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.table.builders.builder import Build, Builder
 from penstock.table.logical.rex import Literal
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.records import FromRecords
 from penstock.table.operators.io.calc import Calc
 from penstock.table.operators.io.changelog_rows import ChangesAsRows, RowsAsChanges
@@ -28,6 +29,7 @@ from penstock.table.operators.io.sink_materializer import (
 )
 from penstock.table.operators.window.watermark import WatermarkOperator
 from penstock.table.physical import io_nodes as nodes
+from penstock.table.physical.physical_node import PhysicalNode
 from penstock.table.types.arrow_forms import arrow_schema
 
 
@@ -69,7 +71,7 @@ def build_scan(builder: Builder, node: nodes.TableSourceScan) -> DataStream:
 
 def build_normalize(builder: Builder, node: nodes.ChangelogNormalize, input: DataStream) -> DataStream:
     """Build the conversion of upserts to a changelog."""
-    operator = ChangelogNormalize(node.key, node.schema, node.ttl, node.every_version, node.dated_deletions)
+    operator = ChangelogNormalize(node.key, builder.form(node), node.ttl, node.every_version, node.dated_deletions)
     return builder.then_by_key(input, node.key, node.relation, "Changelog Normalize", operator)
 
 
@@ -80,37 +82,40 @@ def build_watermark(builder: Builder, node: nodes.WatermarkAssigner, input: Data
         return input
     interval = settings.duration("pipeline.auto-watermark-interval")
     idle_timeout = settings.duration("table.exec.source.idle-timeout") or None
-    operator = WatermarkOperator(node.schema, relation.rowtime, relation.expr, interval, settings.zone, idle_timeout)
+    operator = WatermarkOperator(
+        builder.form(node), relation.rowtime, relation.expr, interval, settings.zone, idle_timeout
+    )
     return builder.then(input, relation, "Watermark", operator)
 
 
 # --- rows ---
 def build_calc(builder: Builder, node: nodes.Calc, input: DataStream) -> DataStream:
     """Build a filter and projection."""
-    operator = Calc(node.relation.exprs, node.condition, node.schema, node.changelog, builder.settings.zone)
+    operator = Calc(node.relation.exprs, node.condition, builder.form(node), node.changelog, builder.settings.zone)
     return builder.then(input, node.relation, "Calc", operator)
 
 
 def build_moving_filter(builder: Builder, node: nodes.MovingFilter, input: DataStream) -> DataStream:
     """Build a filter that makes upserts of changes."""
-    operator = MovingFilter(node.condition, node.schema, builder.settings.zone)
+    form = OutputForm(node.schema)  # upserts may delete a key that was never inserted
+    operator = MovingFilter(node.condition, form, builder.settings.zone)
     return builder.then(input, node.relation, "Moving Filter", operator)
 
 
 def build_expand(builder: Builder, node: nodes.Expand, input: DataStream) -> DataStream:
     """Build the operator of grouping sets."""
-    operator = ExpandOperator(node.relation.keys, node.relation.sets, node.schema, node.changelog)
+    operator = ExpandOperator(node.relation.keys, node.relation.sets, builder.form(node), node.changelog)
     return builder.then(input, node.relation, "Expand", operator)
 
 
 def build_renamed(builder: Builder, node: nodes.Renamed, input: DataStream) -> DataStream:
     """Build the renaming of columns."""
-    return builder.then(input, node.relation, "Renamed", Renamed(node.schema))
+    return builder.then(input, node.relation, "Renamed", Renamed(builder.form(node)))
 
 
 def build_with_kinds(builder: Builder, node: nodes.WithKinds, input: DataStream) -> DataStream:
     """Build the operator that makes a changelog of inserts."""
-    return builder.then(input, node.relation, "With Kinds", WithKinds(node.schema))
+    return builder.then(input, node.relation, "With Kinds", WithKinds(builder.form(node)))
 
 
 def build_union(builder: Builder, node: nodes.Union, *inputs: DataStream) -> DataStream:
@@ -137,48 +142,53 @@ def _keep_changes_in_order(refs: Sequence[StreamRef]) -> list[StreamRef]:
 
 def build_to_changelog(builder: Builder, node: nodes.ToChangelog, input: DataStream) -> DataStream:
     """Build TO_CHANGELOG."""
-    operator = ChangesAsRows(dict(node.relation.codes), node.schema, node.inputs[0].changelog)
+    operator = ChangesAsRows(dict(node.relation.codes), builder.form(node), node.inputs[0].changelog)
     return builder.then(input, node.relation, "To Changelog", operator)
 
 
 def build_from_changelog(builder: Builder, node: nodes.FromChangelog, input: DataStream) -> DataStream:
     """Build FROM_CHANGELOG."""
-    operator = RowsAsChanges(node.relation.op, dict(node.relation.kinds), node.schema)
+    operator = RowsAsChanges(node.relation.op, dict(node.relation.kinds), builder.form(node))
     return builder.then(input, node.relation, "From Changelog", operator)
 
 
 # --- sinks ---
+def _written_form(builder: Builder, node: PhysicalNode) -> OutputForm:
+    """Return the form of the rows before a sink, under the column names of the table."""
+    return builder.form_of(node.relation, arrow_schema(node.relation.columns, node.changelog))
+
+
 def build_constraints(builder: Builder, node: nodes.ConstraintEnforcer, input: DataStream) -> DataStream:
     """Build the operator that enforces the constraints of a table."""
     columns = node.relation.columns
     kinds = [(column.name, column.type) for column in columns]
-    operator = ConstraintEnforcer(kinds, arrow_schema(columns, node.changelog), node.changelog, node.rules)
+    operator = ConstraintEnforcer(kinds, _written_form(builder, node), node.changelog, node.rules)
     return builder.then(input, node.relation, "Constraint Enforcer", operator)
 
 
 def build_watermark_timestamps(builder: Builder, node: nodes.WatermarkTimestamps, input: DataStream) -> DataStream:
     """Build the operator that gives rows the current watermark."""
-    operator = WatermarkTimestamps(arrow_schema(node.relation.columns, node.changelog))
+    operator = WatermarkTimestamps(_written_form(builder, node))
     return builder.then(input, node.relation, "Watermark Timestamps", operator)
 
 
 def build_materializer(builder: Builder, node: nodes.SinkMaterializer, input: DataStream) -> DataStream:
     """Build the operator that chooses the youngest row of each key."""
-    schema = arrow_schema(node.relation.columns, True)
-    operator = SinkMaterializer(node.key, node.upsert_key, schema, node.inputs[0].changelog, node.ttl)
+    form, signed = _written_form(builder, node), node.inputs[0].changelog
+    operator = SinkMaterializer(node.key, node.upsert_key, form, signed, node.ttl)
     return builder.then_by_key(input, node.key, node.relation, "Sink Materializer", operator)
 
 
 def build_compacting(builder: Builder, node: nodes.CompactingSinkMaterializer, input: DataStream) -> DataStream:
     """Build the operator that waits for the watermark, and then chooses the row of each key."""
-    schema, signed = arrow_schema(node.relation.columns, True), node.inputs[0].changelog
-    operator = CompactingMaterializer(node.key, node.upsert_key, schema, signed, node.ttl, node.fails)
+    form, signed = _written_form(builder, node), node.inputs[0].changelog
+    operator = CompactingMaterializer(node.key, node.upsert_key, form, signed, node.ttl, node.fails)
     return builder.then_by_key(input, node.key, node.relation, "Compacting Sink Materializer", operator)
 
 
 def build_sink_shuffle(builder: Builder, node: nodes.SinkShuffle, input: DataStream) -> DataStream:
     """Build the partitioning by the key of a sink."""
-    operator = SinkShuffle(node.key, arrow_schema(node.relation.columns, node.changelog), node.changelog)
+    operator = SinkShuffle(node.key, _written_form(builder, node), node.changelog)
     return builder.then_by_key(input, node.key, node.relation, "Sink Shuffle", operator)
 
 

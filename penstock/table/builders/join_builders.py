@@ -17,31 +17,31 @@ from penstock.table.physical import join_nodes as nodes
 
 def build_append_join(builder: Builder, node: nodes.AppendJoin, left: DataStream, right: DataStream) -> DataStream:
     """Build an inner join of inputs that only grow."""
-    operator = AppendJoin(node.spec, node.schema)
+    operator = AppendJoin(node.spec, builder.form(node))
     return builder.two_inputs((left, right), node.spec.keys, node.relation, "Join", operator)
 
 
 def build_join(builder: Builder, node: nodes.Join, left: DataStream, right: DataStream) -> DataStream:
     """Build a regular join."""
-    operator = Join(node.spec, node.schema, node.ttl)
+    operator = Join(node.spec, builder.form(node), node.ttl)
     return builder.two_inputs((left, right), node.spec.keys, node.relation, "Join", operator)
 
 
 def build_interval_join(builder: Builder, node: nodes.IntervalJoin, left: DataStream, right: DataStream) -> DataStream:
     """Build an interval join."""
-    operator = IntervalJoin(node.spec, node.interval, node.schema)
+    operator = IntervalJoin(node.spec, node.interval, builder.form(node))
     return builder.two_inputs((left, right), node.spec.keys, node.relation, "Interval Join", operator)
 
 
 def build_window_join(builder: Builder, node: nodes.WindowJoin, left: DataStream, right: DataStream) -> DataStream:
     """Build a window join."""
-    operator = WindowJoin(node.spec, node.bounds, node.time, node.schema)
+    operator = WindowJoin(node.spec, node.bounds, node.time, builder.form(node))
     return builder.two_inputs((left, right), node.spec.keys, node.relation, "Window Join", operator)
 
 
 def build_temporal_join(builder: Builder, node: nodes.TemporalJoin, left: DataStream, right: DataStream) -> DataStream:
     """Build a join with versions."""
-    operator = TemporalJoin(node.spec, node.times, node.schema, node.ttl)
+    operator = TemporalJoin(node.spec, node.times, builder.form(node), node.ttl)
     return builder.two_inputs((left, right), node.spec.keys, node.relation, "Temporal Join", operator)
 
 
@@ -64,7 +64,7 @@ def _lookup_operator(builder: Builder, node: nodes.LookupJoin) -> LookupJoin:
         node.right,
         node.condition,
         node.relation.kind == "LEFT",
-        node.schema,
+        builder.form(node),
         node.changelog,
         builder.settings.zone,
     )
@@ -74,7 +74,7 @@ def build_set_operation(builder: Builder, node: nodes.SetOperation, left: DataSt
     """Build INTERSECT or EXCEPT."""
     relation, width = node.relation, len(node.columns)
     changelogs = node.inputs[0].changelog, node.inputs[1].changelog
-    operator = SetOperationOperator(relation.kind, relation.all, node.schema, changelogs, width, node.ttl)
+    operator = SetOperationOperator(relation.kind, relation.all, builder.form(node), changelogs, width, node.ttl)
     keys = range(width), range(width)
     return builder.two_inputs((left, right), keys, relation, relation.details().title(), operator)
 

@@ -16,6 +16,7 @@ from penstock.errors import MalformedPatternException, TableException
 from penstock.table.builders.builder import Build, Builder
 from penstock.table.logical.nodes import MatchSpec
 from penstock.table.logical.rex import InputRef, Rex, shift_refs
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.sorting import order_of
 from penstock.table.operators.io.calc import Calc
 from penstock.table.operators.io.correlate import Correlate
@@ -35,7 +36,7 @@ def build_correlate(builder: Builder, node: nodes.Correlate, input: DataStream) 
     """Build LATERAL or UNNEST."""
     one = node.relation
     operator = Correlate(
-        one.call, one.outer, one.condition, one.ordinality, node.schema, node.changelog, builder.settings.zone
+        one.call, one.outer, one.condition, one.ordinality, builder.form(node), node.changelog, builder.settings.zone
     )
     return builder.then(input, one, "Correlate", operator)
 
@@ -47,7 +48,7 @@ def build_match(builder: Builder, node: nodes.Match, input: DataStream) -> DataS
     seen = Seen(arrow_schema(relation.input.columns), node.time)
     variables = Variables(tuple(variables_of(spec.pattern)), dict(spec.subsets))
     over_takes = [seen.over_takes(rex) for _, rex in spec.measures]
-    events = builder.then(input, relation, "Events", EventsOfBatches(seen.columns, node.time))
+    events = builder.then(input, relation, "Events", EventsOfBatches(OutputForm(seen.columns), node.time))
     measures = Measures(spec.partition, seen, variables)
     pattern = PatternSpec(_pattern(spec, seen, variables), node.time is not None, _comparator(spec))
     operator = PatternOperator(pattern, measures, ColumnKeys(spec.partition))
@@ -65,7 +66,7 @@ def _with_measures(
     rows = builder.then(matches, relation, "Matched Rows", BatchesOfRows(schema))
     exprs: list[Rex] = [InputRef(column.type, index) for index, column in enumerate(keys)]
     exprs += [shift_refs(rex, len(keys)) for rex in over_takes]
-    return builder.then(rows, relation, "Measures", Calc(exprs, None, node.schema, False, builder.settings.zone))
+    return builder.then(rows, relation, "Measures", Calc(exprs, None, builder.form(node), False, builder.settings.zone))
 
 
 def variables_of(tree: Any) -> list[str]:

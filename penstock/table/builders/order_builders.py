@@ -17,13 +17,13 @@ from penstock.table.physical import order_nodes as nodes
 # --- ranks ---
 def build_rank(builder: Builder, node: nodes.Rank, input: DataStream) -> DataStream:
     """Build Top-N of each partition."""
-    operator = TopN(node.relation.partition, node.spec, node.schema, node.ttl)
+    operator = TopN(node.relation.partition, node.spec, builder.form(node), node.ttl)
     return builder.then_by_key(input, node.relation.partition, node.relation, "Rank", operator)
 
 
 def build_window_rank(builder: Builder, node: nodes.WindowRank, input: DataStream) -> DataStream:
     """Build Top-N of each window."""
-    operator = WindowTopN(node.keys, node.bounds, node.end, node.spec, node.time, node.schema)
+    operator = WindowTopN(node.keys, node.bounds, node.end, node.spec, node.time, builder.form(node))
     return builder.then_by_key(input, node.keys, node.relation, "Window Rank", operator)
 
 
@@ -31,27 +31,29 @@ def build_deduplicate(builder: Builder, node: nodes.Deduplicate, input: DataStre
     """Build a deduplication."""
     relation = node.relation
     kind = KeepLast if relation.keep_last else KeepFirst
-    operator = kind(relation.partition, node.time, node.schema, relation.rank_column, node.ttl, relation.every_version)
+    operator = kind(
+        relation.partition, node.time, builder.form(node), relation.rank_column, node.ttl, relation.every_version
+    )
     return builder.then_by_key(input, relation.partition, relation, "Deduplicate", operator)
 
 
 # --- order ---
 def build_sort_limit(builder: Builder, node: nodes.SortLimit, input: DataStream) -> DataStream:
     """Build ORDER BY with LIMIT over changes."""
-    operator = TopN((), node.spec, node.schema, node.ttl)
+    operator = TopN((), node.spec, builder.form(node), node.ttl)
     return builder.then_by_key(input, (), node.relation, "Sort Limit", operator)
 
 
 def build_limit(builder: Builder, node: nodes.Limit, input: DataStream) -> DataStream:
     """Build LIMIT of rows that stay."""
-    operator = Limit(node.relation.offset, node.limit, node.schema)
+    operator = Limit(node.relation.offset, node.limit, builder.form(node))
     return builder.then_by_key(input, (), node.relation, "Limit", operator)
 
 
 def build_sort_at_end(builder: Builder, node: nodes.SortAtEnd, input: DataStream) -> DataStream:
     """Build ORDER BY over all rows."""
     relation = node.relation
-    operator = SortAtEnd(relation.keys, relation.offset, relation.limit, node.schema)
+    operator = SortAtEnd(relation.keys, relation.offset, relation.limit, builder.form(node))
     return builder.then_by_key(input, (), relation, "Sort", operator)
 
 
@@ -59,27 +61,27 @@ def build_temporal_sort(builder: Builder, node: nodes.TemporalSort, input: DataS
     """Build ORDER BY time. By processing time, rows are in order already."""
     if node.time is None:
         return input
-    operator = TemporalSort(node.time, node.relation.keys[1:], node.schema)
+    operator = TemporalSort(node.time, node.relation.keys[1:], builder.form(node))
     return builder.then_by_key(input, (), node.relation, "Temporal Sort", operator)
 
 
 # --- OVER ---
 def build_over_at_end(builder: Builder, node: nodes.OverAtEnd, input: DataStream) -> DataStream:
     """Build a window over all rows of a partition."""
-    operator = OverAtEnd(node.window, node.inputs[0].columns, node.schema)
+    operator = OverAtEnd(node.window, node.inputs[0].columns, builder.form(node))
     return builder.then_by_key(input, node.window.partition, node.relation, "Over Aggregate", operator)
 
 
 def build_over(builder: Builder, node: nodes.OverAggregate, input: DataStream) -> DataStream:
     """Build a window in order of time."""
-    operator = StreamingOver(node.window, node.time, node.inputs[0].columns, node.schema, node.ttl)
+    operator = StreamingOver(node.window, node.time, node.inputs[0].columns, builder.form(node), node.ttl)
     return builder.then_by_key(input, node.window.partition, node.relation, "Over Aggregate", operator)
 
 
 def build_changing_over(builder: Builder, node: nodes.ChangingOver, input: DataStream) -> DataStream:
     """Build a window in another order than time."""
     below = node.inputs[0]
-    operator = ChangingOver(node.window, below.columns, below.changelog, node.schema, node.ttl)
+    operator = ChangingOver(node.window, below.columns, below.changelog, builder.form(node), node.ttl)
     return builder.then_by_key(input, node.window.partition, node.relation, "Over Aggregate", operator)
 
 

@@ -11,6 +11,7 @@ from penstock.engine.operators.operator import Clock, OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 from penstock.table.logical.rex import SortKey
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import KIND_FIELD
 from penstock.table.operators.join.interval_join_operator import Interval, IntervalJoin
 from penstock.table.operators.join.regular_join import JoinSpec
@@ -89,7 +90,7 @@ class Operated:
 # --- the last row of each key ---
 def keep_last(time: int | None = 2, ranked: bool = False, every: bool = False, **more: Any) -> Operated:
     schema = pa.schema([*ROWS, *([RANK] if ranked else []), KIND_FIELD])
-    operator = KeepLast([0], time, schema, ranked, every_version=every)
+    operator = KeepLast([0], time, OutputForm(schema), ranked, every_version=every)
     return Operated(operator, **more)
 
 
@@ -141,7 +142,7 @@ def test_rows_are_held_back_until_the_watermark() -> None:
 
 # --- the first row of each key ---
 def keep_first(time: int | None = 2, ranked: bool = False, **more: Any) -> Operated:
-    return Operated(KeepFirst([0], time, pa.schema([*ROWS, *([RANK] if ranked else [])]), ranked), **more)
+    return Operated(KeepFirst([0], time, OutputForm(pa.schema([*ROWS, *([RANK] if ranked else [])])), ranked), **more)
 
 
 def test_the_first_row_is_known_when_the_watermark_has_passed_it() -> None:
@@ -186,7 +187,7 @@ def top(last: int | None = 2, first: int = 1, rank: bool = False, signed: bool =
     spec = TopNSpec(more.pop("order", ORDER), first, last, rank, signed, has_keys)
     kinds = [] if batch else [KIND_FIELD]
     schema = pa.schema([("k", pa.string()), ("v", pa.int64()), ("n", pa.int64()), *([RANK] if rank else []), *kinds])
-    return Operated(TopN([0], spec, schema), batch=batch)
+    return Operated(TopN([0], spec, OutputForm(schema)), batch=batch)
 
 
 PLAIN = pa.schema([("k", pa.string()), ("v", pa.int64()), ("n", pa.int64())])
@@ -280,7 +281,7 @@ class Joined(Operated):
     def __init__(self, kind: str, lower: int, upper: int, processing_time: bool = False, **more: Any) -> None:
         spec = JoinSpec(kind, ([0], [0]), [False], None, (LEFT, RIGHT))
         interval = Interval((1, 1), lower, upper, processing_time)
-        super().__init__(IntervalJoin(spec, interval, pa.schema([*LEFT, *RIGHT])), **more)
+        super().__init__(IntervalJoin(spec, interval, OutputForm(pa.schema([*LEFT, *RIGHT]))), **more)
 
     def left(self, *given: tuple[Any, ...]) -> list[Any]:
         return [(row[2], row[5]) for row in self.epoch(*given, side=0, schema=LEFT)]

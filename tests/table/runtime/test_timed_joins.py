@@ -119,6 +119,7 @@ class Cities:
 def test_a_lookup_pads_and_computes() -> None:
     from penstock.table.builders.builder import Builder
     from penstock.table.builders.planner import builders, rules
+    from penstock.table.operators.base.output_form import OutputForm
     from penstock.table.operators.io.row_conversions import ToRows
     from penstock.table.operators.join.lookup_join import LookedUp, LookupJoin
     from penstock.table.rules.implementation.chooser import Chooser
@@ -134,7 +135,7 @@ def test_a_lookup_pads_and_computes() -> None:
     both = (*table.columns, *right)
     condition = call(">", InputRef(INT, 2), lit(5, INT))
     builder = Builder(env, Chooser(QuerySettings(Options(), False, False), rules()), builders())
-    operator = LookupJoin(Cities(), (0,), table.columns, looked_up, condition, True, arrow_schema(both))
+    operator = LookupJoin(Cities(), (0,), table.columns, looked_up, condition, True, OutputForm(arrow_schema(both)))
     joined = builder.then(builder.build(table), table, "Lookup Join", operator)
     rows = builder.then(joined, table, "Rows", ToRows(both, False))
     with in_process(), rows.execute_and_collect() as results:

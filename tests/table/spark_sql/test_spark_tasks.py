@@ -22,6 +22,7 @@ from penstock.table.logical.nodes import Column
 from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal
 from penstock.table.operators.aggregate.functions import folds_for
 from penstock.table.operators.aggregate.group_aggregate import GroupAggregate
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.io.calc import Calc
 from penstock.table.types import data_types as t
 
@@ -69,7 +70,7 @@ def test_an_operator_runs_over_a_partition() -> None:
     condition = resolve(">", [InputRef(t.IntType(), 0), Literal(t.IntType(False), 1)])
     upper = resolve("ABS", [InputRef(t.IntType(), 0)])
     batches = [pa.record_batch([pa.array(part, pa.int32())], names=["c9_0"]) for part in ([1, 2], [None, 3], [])]
-    found = list(task(Calc([upper], condition, schema, False), schema)(iter(batches)))
+    found = list(task(Calc([upper], condition, OutputForm(schema), False), schema)(iter(batches)))
     assert [batch.to_pylist() for batch in found] == [[{"c0": 2}], [{"c0": 3}]]
 
 
@@ -77,7 +78,7 @@ def test_an_operator_has_something_to_say_about_no_rows() -> None:
     schema = pa.schema([("x", pa.int32())])
     calls = [AggregateCall("COUNT", (), t.BigIntType(False)), AggregateCall("SUM", (0,), t.IntType())]
     out = pa.schema([("n", pa.int64()), ("s", pa.int32())])
-    operator = GroupAggregate((), folds_for(calls, (Column("x", t.IntType()),), False), False, out)
+    operator = GroupAggregate((), folds_for(calls, (Column("x", t.IntType()),), False), False, OutputForm(out))
     nobody = pa.record_batch([pa.nulls(1, pa.int32()), pa.array([NOBODY], pa.int32())], names=["c1_0", "of_input"])
     found = list(task(operator, schema, tagged=True, width=2)(iter([nobody])))
     assert [batch.to_pylist() for batch in found] == [[{"c0": 0, "c1": None}]]
@@ -98,7 +99,7 @@ def test_a_failure_is_found_again_in_what_spark_says() -> None:
     call = Call(t.IntType(), "bad", (InputRef(t.IntType(), 0),), Wrapper())
     batch = pa.record_batch([pa.array([7], pa.int32())], names=["c9_0"])
     with pytest.raises(RuntimeError) as raised:
-        list(task(Calc([call], None, schema, False), schema)(iter([batch])))
+        list(task(Calc([call], None, OutputForm(schema), False), schema)(iter([batch])))
     failure = failure_in(f"org.apache.spark.SparkException: Job aborted\n{raised.value}\nDriver stacktrace:")
     assert failure is not None
     assert (failure.operator, failure.known_as) == ("Calc", "TableException")

@@ -17,6 +17,7 @@ from penstock.table.operators.aggregate.functions.members import DistinctMembers
 from penstock.table.operators.aggregate.functions.number_folds import Count
 from penstock.table.operators.aggregate.local_aggregate import Groups, group_rows, regroup_parts, signs_of
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import (
     DELETE,
     INSERT,
@@ -58,8 +59,8 @@ def one_by_one(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 class LocalAggregate(HoldingLocalOperator):
     """The first phase before the exchange. It sends the keys, then the parts of every fold."""
 
-    def __init__(self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, schema: pa.Schema) -> None:
-        super().__init__(schema)
+    def __init__(self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, form: OutputForm) -> None:
+        super().__init__(form)
         self.keys = ColumnKeys(tuple(keys))
         self.folds = with_counter(folds, signed)
         self.signed = signed
@@ -96,12 +97,12 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         keys: Sequence[int],
         folds: Sequence[Fold],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         ttl: int = 0,
         parts_come: bool = False,
     ) -> None:
         """Create an operator. `parts_come` is True if the first phase runs before the exchange."""
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.results = in_members(folds)
         self.folds = with_counter(self.results, signed)
         self.signed = signed

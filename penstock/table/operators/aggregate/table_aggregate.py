@@ -17,6 +17,7 @@ from penstock.table.operators.aggregate.functions.user_aggregates import UserAgg
 from penstock.table.operators.aggregate.group_aggregate import fold_rows, key_columns, row_folds, with_counter
 from penstock.table.operators.aggregate.local_aggregate import group_rows, signs_of
 from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, column_of
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -34,11 +35,11 @@ class TableAggregate(HoldingTableOperator):
         call: AggregateCall,
         types: tuple[Sequence[DataType], Sequence[DataType]],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         ttl: int = 0,
     ) -> None:
         """Create an operator. `types` are the types of the arguments and of the results."""
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.aggregate = call
         self.result_types = tuple(types[1])
         self.fold = UserAggregate(call, types[0])
@@ -116,14 +117,14 @@ class WindowTableAggregate(WindowAggregate):
         fold: UserAggregate,
         results: tuple[Sequence[DataType], Sequence[int]],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
     ) -> None:
         """Create an operator.
 
         `results` are the types of the function's results, and the numbers of the window properties behind them: 0 for
         start, 1 for end, 2 for time.
         """
-        super().__init__(keys, windows, [fold], signed, schema)
+        super().__init__(keys, windows, [fold], signed, form)
         self.fold = fold
         self.result_types = tuple(results[0])
         self.properties = tuple(results[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,34 +18,12 @@ from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import Chunk
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.engine.state.tables import Layout, Table
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, Held, batch_of, concatenate
-from penstock.table.operators.base.update_pairs import ChangelogCheck
 from penstock.table.types.arrow_forms import KIND
 
 MOST_HELD = 1 << 17
 """Maximum number of rows that are held back within an epoch."""
-
-
-CHECK = "PENSTOCK_CHECK_CHANGELOGS"
-"""Environment variable for tests: if it is set, operators check every changelog that they send."""
-ACROSS = "across"
-"""The value of the variable for checks across batches. With any other value, each batch is checked alone."""
-
-
-def chunk_sender(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
-    """Return a function that sends an operator's chunks to its output, after a check of the changelog if enabled."""
-    send, columns = operator.output.chunk, operator.schema.names
-    if CHECK not in os.environ or columns[-1:] != [KIND]:
-        return send
-
-    check = ChangelogCheck(operator.upsert_keys, remembers=os.environ[CHECK] == ACROSS and not operator.forgets)
-
-    def check_and_send(chunk: Chunk) -> None:
-        assert chunk.columns is not None
-        check.check(chunk.columns.batch)
-        send(chunk)
-
-    return check_and_send
 
 
 class Backlog:
@@ -73,20 +50,14 @@ class Backlog:
 class TableOperator(Operator, ABC):
     """An operator without state. A subclass processes a batch in `batch`."""
 
-    schema: pa.Schema
-    """The schema of its output: the columns, and the kinds if it is a changelog."""
-    upsert_keys: tuple[tuple[int, ...], ...] = ()
-    """Sets of columns, each of which makes a row unique at any time."""
-    forgets = False
-    """True if state of the query expires, so that a row may come again without a retraction."""
-
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, form: OutputForm) -> None:
         super().__init__()
-        self.schema = schema
+        self.form = form
+        self.schema: pa.Schema = form.schema
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.emit_chunk = chunk_sender(self)
+        self.emit_chunk = self.form.check_before(self.output.chunk)
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None
@@ -154,21 +125,18 @@ class KeyedTableOperator(FunctionOperator):
     """
 
     timers: Timers
-    upsert_keys: tuple[tuple[int, ...], ...] = ()
-    """Sets of columns, each of which makes a row unique at any time."""
-    forgets = False
-    """True if state of the query expires, so that a row may come again without a retraction."""
     only_final = False
     """True if changes are summed up and only the remaining rows are sent at the end. BATCH mode has no changelogs."""
 
-    def __init__(self, keys: Sequence[int], schema: pa.Schema) -> None:
+    def __init__(self, keys: Sequence[int], form: OutputForm) -> None:
         super().__init__(None, None, ColumnKeys(tuple(keys)))
-        self.schema = schema
-        self.changelog = KIND in schema.names[-1:]
+        self.form = form
+        self.schema: pa.Schema = form.schema
+        self.changelog = KIND in self.schema.names[-1:]
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.emit_chunk = chunk_sender(self)
+        self.emit_chunk = self.form.check_before(self.output.chunk)
         assert self.keyed is not None
         self.timers = Timers(context.clock, self.keyed)
         self.gathered: list[Held] = []
@@ -301,8 +269,8 @@ class HoldingTableOperator(KeyedTableOperator, ABC):
 class TwoInputTableOperator(KeyedTableOperator, ABC):
     """An operator with two inputs that share state by key."""
 
-    def __init__(self, keys: tuple[Sequence[int], Sequence[int]], schema: pa.Schema) -> None:
-        super().__init__(keys[0], schema)
+    def __init__(self, keys: tuple[Sequence[int], Sequence[int]], form: OutputForm) -> None:
+        super().__init__(keys[0], form)
         self.selectors = (ColumnKeys(tuple(keys[0])), ColumnKeys(tuple(keys[1])))
 
     def inputs(self) -> Sequence[Callable[[Chunk], None]]:

@@ -12,6 +12,7 @@ from penstock.table.functions.user_functions import close_functions, open_functi
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import kinds_of, make_batch
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs
@@ -24,9 +25,9 @@ class Calc(TableOperator):
     """
 
     def __init__(
-        self, exprs: Sequence[Rex], condition: Rex | None, schema: pa.Schema, changelog: bool, zone: str = "UTC"
+        self, exprs: Sequence[Rex], condition: Rex | None, form: OutputForm, changelog: bool, zone: str = "UTC"
     ) -> None:
-        super().__init__(schema)
+        super().__init__(form)
         self.exprs = tuple(exprs)
         self.condition = condition
         self.changelog = changelog

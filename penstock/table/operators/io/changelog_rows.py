@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import RecordError
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import INSERT, kinds_of
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs
@@ -20,8 +21,8 @@ class ChangesAsRows(TableOperator):
     `changelog` tells whether the input has kinds; otherwise its rows are inserts.
     """
 
-    def __init__(self, codes: Mapping[int, str], schema: pa.Schema, changelog: bool) -> None:
-        super().__init__(schema)
+    def __init__(self, codes: Mapping[int, str], form: OutputForm, changelog: bool) -> None:
+        super().__init__(form)
         self.codes = dict(codes)
         self.changelog = changelog
 
@@ -43,8 +44,8 @@ class ChangesAsRows(TableOperator):
 class RowsAsChanges(TableOperator):
     """Sends each row as a change of the kind that the code in a column means. `kinds` are by code."""
 
-    def __init__(self, op: int, kinds: Mapping[str, int], schema: pa.Schema) -> None:
-        super().__init__(schema)
+    def __init__(self, op: int, kinds: Mapping[str, int], form: OutputForm) -> None:
+        super().__init__(form)
         self.op = op
         self.kinds = dict(kinds)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import RecordError
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import adds
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
@@ -59,8 +60,8 @@ class ConstraintEnforcer(TableOperator):
     A retraction may have NULL in any column, because some sources know only the key of the row.
     """
 
-    def __init__(self, kinds: Sequence[tuple[str, t.DataType]], schema: pa.Schema, changelog: bool, rules: Rules):
-        super().__init__(schema)
+    def __init__(self, kinds: Sequence[tuple[str, t.DataType]], form: OutputForm, changelog: bool, rules: Rules):
+        super().__init__(form)
         self.kinds = tuple(kinds)
         self.changelog = changelog
         self.rules = rules

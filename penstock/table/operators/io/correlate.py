@@ -15,6 +15,7 @@ from penstock.table.functions.user_functions import close_functions, open_functi
 from penstock.table.logical.rex import Call, Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import kinds_of
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
@@ -34,11 +35,11 @@ class Correlate(TableOperator):
         outer: bool,
         condition: Rex | None,
         ordinality: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         changelog: bool,
         zone: str = "UTC",
     ) -> None:
-        super().__init__(schema)
+        super().__init__(form)
         self.call = call
         self.outer = outer
         self.condition = condition

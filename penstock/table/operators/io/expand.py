@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import kinds_of
 from penstock.table.operators.base.table_operator import TableOperator
 
@@ -16,8 +17,8 @@ class ExpandOperator(TableOperator):
     The id has a bit for each key, the first key highest. The bit is 1 if the key is not in the set.
     """
 
-    def __init__(self, keys: Sequence[int], sets: Sequence[Sequence[int]], schema: pa.Schema, changelog: bool) -> None:
-        super().__init__(schema)
+    def __init__(self, keys: Sequence[int], sets: Sequence[Sequence[int]], form: OutputForm, changelog: bool) -> None:
+        super().__init__(form)
         self.keys = tuple(keys)
         self.sets = tuple(tuple(one) for one in sets)
         self.changelog = changelog

@@ -10,6 +10,7 @@ from penstock.table.functions.user_functions import close_functions, open_functi
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of, truth
 from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, adds, make_batch
 from penstock.table.operators.base.table_operator import TableOperator
 
@@ -20,8 +21,8 @@ class MovingFilter(TableOperator):
     The condition does not decide about retractions, because its value may have changed since the row came.
     """
 
-    def __init__(self, condition: Rex, schema: pa.Schema, zone: str = "UTC") -> None:
-        super().__init__(schema)
+    def __init__(self, condition: Rex, form: OutputForm, zone: str = "UTC") -> None:
+        super().__init__(form)
         self.condition = condition
         self.zone = zone
 

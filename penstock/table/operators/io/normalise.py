@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -20,7 +21,7 @@ class ChangelogNormalize(HoldingTableOperator):
     def __init__(
         self,
         keys: Sequence[int],
-        schema: pa.Schema,
+        form: OutputForm,
         ttl: int = 0,
         every_version: bool = False,
         dated_deletions: bool = False,
@@ -30,7 +31,7 @@ class ChangelogNormalize(HoldingTableOperator):
         With `every_version`, each of several rows counts. With `dated_deletions`, a deletion is sent with the time that
         it has.
         """
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.ttl = ttl
         self.every_version = every_version
         self.dated_deletions = dated_deletions

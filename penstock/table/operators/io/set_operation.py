@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, adds
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
@@ -16,9 +17,9 @@ class SetOperationOperator(TwoInputTableOperator):
     """State of a row: [count in the left, count in the right]. The whole row is the key."""
 
     def __init__(
-        self, kind: str, all: bool, schema: pa.Schema, changelogs: tuple[bool, bool], width: int, ttl: int
+        self, kind: str, all: bool, form: OutputForm, changelogs: tuple[bool, bool], width: int, ttl: int
     ) -> None:
-        super().__init__((range(width), range(width)), schema)
+        super().__init__((range(width), range(width)), form)
         self.kind = kind
         self.all = all
         self.changelogs = changelogs

@@ -16,6 +16,7 @@ from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.errors import RecordError
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, Held, adds, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.state_matching import group_entries, rows_by_key
@@ -61,10 +62,10 @@ class _PerKey(KeyedTableOperator):
     """The base of both materializers. `upsert_key` has the columns of the query's key, or is None if it has no key."""
 
     def __init__(
-        self, keys: Sequence[int], upsert_key: Sequence[int] | None, schema: pa.Schema, changelog: bool, ttl: int = 0
+        self, keys: Sequence[int], upsert_key: Sequence[int] | None, form: OutputForm, changelog: bool, ttl: int = 0
     ) -> None:
         """Create an operator. `changelog` is True if the input has kinds of change. The output always has them."""
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.keys = tuple(keys)
         self.upsert_key = tuple(upsert_key or ())
         self.signed = changelog
@@ -140,13 +141,13 @@ class CompactingMaterializer(_PerKey):
         self,
         keys: Sequence[int],
         upsert_key: Sequence[int] | None,
-        schema: pa.Schema,
+        form: OutputForm,
         changelog: bool,
         ttl: int,
         fails: bool,
     ) -> None:
         """Create an operator. If `fails`, a conflict is an error."""
-        super().__init__(keys, upsert_key, schema, changelog, ttl)
+        super().__init__(keys, upsert_key, form, changelog, ttl)
         self.fails = fails
 
     def open(self, context: OperatorContext) -> None:
@@ -219,8 +220,8 @@ class CompactingMaterializer(_PerKey):
 class SinkShuffle(TableOperator):
     """Passes rows on, after an exchange by the key of the sink, which may separate the two rows of an update."""
 
-    def __init__(self, key: Sequence[int], schema: pa.Schema, changelog: bool) -> None:
-        super().__init__(schema)
+    def __init__(self, key: Sequence[int], form: OutputForm, changelog: bool) -> None:
+        super().__init__(form)
         self.key = tuple(key)
         self.changelog = changelog
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import Layout, Table
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, make_batch, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.state_matching import (
@@ -36,8 +37,8 @@ class AppendJoin(TwoInputTableOperator):
     A row whose key is NULL never has a match, and is dropped.
     """
 
-    def __init__(self, spec: JoinSpec, schema: pa.Schema) -> None:
-        super().__init__(spec.keys, schema)
+    def __init__(self, spec: JoinSpec, form: OutputForm) -> None:
+        super().__init__(spec.keys, form)
         self.spec = spec
 
     def open(self, context: OperatorContext) -> None:

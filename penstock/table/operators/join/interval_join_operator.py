@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.table.operators.base.expirations import Expirations
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import batch_of, state_rows
 from penstock.table.operators.base.state_matching import (
     Keyed,
@@ -60,8 +61,8 @@ class IntervalJoin(TwoInputTableOperator):
     Flink, rows are removed some time after they expire, so that late rows may still meet them.
     """
 
-    def __init__(self, spec: JoinSpec, interval: Interval, schema: pa.Schema) -> None:
-        super().__init__(spec.keys, schema)
+    def __init__(self, spec: JoinSpec, interval: Interval, form: OutputForm) -> None:
+        super().__init__(spec.keys, form)
         self.spec = spec
         self.interval = interval
 

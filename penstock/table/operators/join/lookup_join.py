@@ -16,6 +16,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, evaluators, moment_of, truth
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import kinds_of, make_batch
 from penstock.table.operators.base.state_matching import Keyed, Pairs, pairs_by_key, rows_by_key
 from penstock.table.operators.base.table_operator import TableOperator
@@ -43,12 +44,12 @@ class LookupJoin(TableOperator):
         right: LookedUp,
         condition: Rex | None,
         outer: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         changelog: bool = False,
         zone: str = "UTC",
     ) -> None:
         """Create an operator. `condition` is over both sides."""
-        super().__init__(schema)
+        super().__init__(form)
         self.lookup = lookup
         self.keys = tuple(keys)
         self.left = left

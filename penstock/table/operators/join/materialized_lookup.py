@@ -24,7 +24,7 @@ class MaterializedLookupJoin(KeyedTableOperator):
     """
 
     def __init__(self, join: LookupJoin, keys: Sequence[int], ttl: int = 0) -> None:
-        super().__init__(keys, join.schema)
+        super().__init__(keys, join.form)
         self.join = join
         self.ttl = ttl
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.table.logical.rex import Rex
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import (
     DELETE,
     INSERT,
@@ -87,9 +88,9 @@ class Join(TwoInputTableOperator):
     once per batch, if it has its first match or no match any more after the whole batch.
     """
 
-    def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, spec: JoinSpec, form: OutputForm, ttl: tuple[int, int] = (0, 0)) -> None:
         """Create an operator. `ttl` has the time, in milliseconds, that each side is kept, or 0 for no limit."""
-        super().__init__(spec.keys, schema)
+        super().__init__(spec.keys, form)
         self.spec = spec
         self.ttl = ttl
 

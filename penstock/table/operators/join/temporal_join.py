@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.table.operators.base.expirations import Expirations
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import (
     DELETE,
     INSERT,
@@ -42,8 +43,8 @@ class TemporalJoin(TwoInputTableOperator):
     expires, both sides of a key expire together, when neither side was used for that time.
     """
 
-    def __init__(self, spec: JoinSpec, times: tuple[int, int], schema: pa.Schema, ttl: int = 0) -> None:
-        super().__init__(spec.keys, schema)
+    def __init__(self, spec: JoinSpec, times: tuple[int, int], form: OutputForm, ttl: int = 0) -> None:
+        super().__init__(spec.keys, form)
         self.spec = spec
         self.times = times
         self.ttl = ttl

@@ -16,6 +16,7 @@ from penstock.engine.records.elements import Chunk, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal, Rex, rewritten
 from penstock.table.operators.aggregate.functions import Fold, fold_for
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.rowwise import rowwise
 from penstock.table.operators.base.table_operator import TableOperator
@@ -30,8 +31,8 @@ Rows = Callable[[str], list[Held]]
 class EventsOfBatches(TableOperator):
     """Converts batches to events: held rows with their time."""
 
-    def __init__(self, schema: pa.Schema, time: int | None) -> None:
-        super().__init__(schema)
+    def __init__(self, form: OutputForm, time: int | None) -> None:
+        super().__init__(form)
         self.time = time
 
     def batch(self, batch: pa.RecordBatch) -> None:

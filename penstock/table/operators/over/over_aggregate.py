@@ -15,6 +15,7 @@ from penstock.table.logical.nodes import Columns as PlanColumns
 from penstock.table.logical.rex import OverSpec
 from penstock.table.operators.aggregate.functions.positions import has_all_values, over_folds, without_values
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, column_of, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -37,9 +38,9 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
     """
 
     def __init__(
-        self, window: OverSpec, time: int | None, columns: PlanColumns, schema: pa.Schema, ttl: int = 0
+        self, window: OverSpec, time: int | None, columns: PlanColumns, form: OutputForm, ttl: int = 0
     ) -> None:
-        super().__init__(window.partition, schema)
+        super().__init__(window.partition, form)
         self.frame = window.frame
         self.time = time
         self.ttl = ttl

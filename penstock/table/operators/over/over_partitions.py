@@ -13,6 +13,7 @@ from penstock.table.logical.nodes import Columns as PlanColumns
 from penstock.table.logical.rex import OverSpec
 from penstock.table.operators.aggregate.functions.positions import over_folds
 from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import (
     DELETE,
     INSERT,
@@ -32,8 +33,8 @@ from penstock.table.operators.over.over_frames import Frames
 class OverAtEnd(KeyedTableOperator):
     """BATCH mode: collects all rows before it sends the first one."""
 
-    def __init__(self, window: OverSpec, columns: PlanColumns, schema: pa.Schema) -> None:
-        super().__init__(window.partition, schema)
+    def __init__(self, window: OverSpec, columns: PlanColumns, form: OutputForm) -> None:
+        super().__init__(window.partition, form)
         self.window = window
         self.columns = columns
 
@@ -74,8 +75,8 @@ class ChangingOver(HoldingTableOperator):
     State of a partition: [its rows in order, the values of the calls for each]. Every change computes all values again.
     """
 
-    def __init__(self, window: OverSpec, columns: PlanColumns, signed: bool, schema: pa.Schema, ttl: int) -> None:
-        super().__init__(window.partition, schema)
+    def __init__(self, window: OverSpec, columns: PlanColumns, signed: bool, form: OutputForm, ttl: int) -> None:
+        super().__init__(window.partition, form)
         self.window = window
         self.columns = columns
         self.signed = signed

@@ -12,6 +12,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.operators.base.due_times import Due
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, batch_of, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -43,7 +44,7 @@ class DeduplicateOperator(HoldingTableOperator):
         self,
         keys: Sequence[int],
         time: int | None,
-        schema: pa.Schema,
+        form: OutputForm,
         ranked: bool,
         ttl: int = 0,
         every_version: bool = False,
@@ -53,7 +54,7 @@ class DeduplicateOperator(HoldingTableOperator):
         `time` is a column, or None for processing time. `ranked` adds the rank, 1, as the last column. With
         `every_version`, each row that was the last one is sent, even if another row of the same batch replaces it.
         """
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.time = time
         self.ranked = ranked
         self.ttl = ttl

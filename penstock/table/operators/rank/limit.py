@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import KeyedTableOperator
 
@@ -12,8 +13,8 @@ from penstock.table.operators.base.table_operator import KeyedTableOperator
 class Limit(KeyedTableOperator):
     """State: the number of rows that have come."""
 
-    def __init__(self, offset: int, limit: int | None, schema: pa.Schema) -> None:
-        super().__init__((), schema)
+    def __init__(self, offset: int, limit: int | None, form: OutputForm) -> None:
+        super().__init__((), form)
         self.offset = offset
         self.limit = limit
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.logical.rex import SortKey
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import concatenate, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.sorting import order_of, sort_positions
@@ -21,8 +22,8 @@ from penstock.table.operators.io.row_conversions import millis_of
 class SortAtEnd(KeyedTableOperator):
     """BATCH mode: collects all rows, and sends the wanted ones in order."""
 
-    def __init__(self, order: Sequence[SortKey], offset: int, limit: int | None, schema: pa.Schema) -> None:
-        super().__init__((), schema)
+    def __init__(self, order: Sequence[SortKey], offset: int, limit: int | None, form: OutputForm) -> None:
+        super().__init__((), form)
         self.order = tuple(order)
         self.offset = offset
         self.limit = limit
@@ -51,8 +52,8 @@ class TemporalSort(KeyedTableOperator):
     State: [time of the last sent row, waiting rows as (time, row)].
     """
 
-    def __init__(self, time: int, order: Sequence[SortKey], schema: pa.Schema) -> None:
-        super().__init__((), schema)
+    def __init__(self, time: int, order: Sequence[SortKey], form: OutputForm) -> None:
+        super().__init__((), form)
         self.time = time
         self.order = tuple(order)
 

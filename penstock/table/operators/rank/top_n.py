@@ -14,6 +14,7 @@ import pyarrow as pa
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns, Keys
 from penstock.table.logical.rex import SortKey
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.sorting import order_of
@@ -46,8 +47,8 @@ class TopN(HoldingTableOperator):
     Without retractions, it has only the rows that can be sent, as a list.
     """
 
-    def __init__(self, keys: Sequence[int], spec: TopNSpec, schema: pa.Schema, ttl: int = 0) -> None:
-        super().__init__(keys, schema)
+    def __init__(self, keys: Sequence[int], spec: TopNSpec, form: OutputForm, ttl: int = 0) -> None:
+        super().__init__(keys, form)
         self.spec = spec
         self.ttl = ttl
 

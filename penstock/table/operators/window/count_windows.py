@@ -13,6 +13,7 @@ from penstock.engine.records.columns import Columns
 from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.group_aggregate import key_columns
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.over.over_frames import Arguments, arguments_of
 
@@ -23,8 +24,8 @@ class CountWindows(FoldingOperator):
     State of a key: (number of rows that came, the last rows).
     """
 
-    def __init__(self, keys: Sequence[int], sizes: tuple[int, int], folds: Sequence[Fold], schema: pa.Schema) -> None:
-        super().__init__(keys, schema)
+    def __init__(self, keys: Sequence[int], sizes: tuple[int, int], folds: Sequence[Fold], form: OutputForm) -> None:
+        super().__init__(keys, form)
         self.size, self.slide = sizes
         self.folds = list(folds)
 

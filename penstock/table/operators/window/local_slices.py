@@ -11,6 +11,7 @@ from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Fold, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import with_counter
 from penstock.table.operators.aggregate.local_aggregate import signs_of
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.table_operator import HoldingLocalOperator
 from penstock.table.operators.window.window_aggregate import WindowKeys
 
@@ -22,9 +23,9 @@ class LocalSlices(HoldingLocalOperator):
     """
 
     def __init__(
-        self, keys: Sequence[int], windows: WindowKeys, folds: Sequence[Fold], signed: bool, schema: pa.Schema
+        self, keys: Sequence[int], windows: WindowKeys, folds: Sequence[Fold], signed: bool, form: OutputForm
     ) -> None:
-        super().__init__(schema)
+        super().__init__(form)
         self.keys = tuple(keys)
         self.windows = windows
         self.folds = [fold for fold in with_counter(folds, signed) if isinstance(fold, VectorFold)]

@@ -24,6 +24,7 @@ from penstock.table.operators.aggregate.local_aggregate import signs_of
 from penstock.table.operators.base.chunks import times_of
 from penstock.table.operators.base.expirations import Expirations
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -63,13 +64,13 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         gap: int,
         folds: Sequence[VectorFold],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
     ) -> None:
         """Create an operator.
 
         `keys` are all keys in the order of the output. In the input, bounds are the times of rows.
         """
-        super().__init__([keys[position] for position in windows.plain], schema)
+        super().__init__([keys[position] for position in windows.plain], form)
         self.time = keys[windows.end]
         self.windows = windows
         self.zone = windows.zone

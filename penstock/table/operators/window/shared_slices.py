@@ -18,6 +18,7 @@ from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.group_aggregate import fold_groups, key_columns, row_folds
 from penstock.table.operators.aggregate.local_aggregate import group_rows
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.window.slices import Slicing, Times, last_moments
@@ -32,10 +33,10 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
     """
 
     def __init__(
-        self, keys: Sequence[int], windows: WindowKeys, slicing: Slicing, folds: Sequence[Fold], schema: pa.Schema
+        self, keys: Sequence[int], windows: WindowKeys, slicing: Slicing, folds: Sequence[Fold], form: OutputForm
     ) -> None:
         """Create an operator. `keys` are all keys in the order of the output. The bounds are those of slices."""
-        super().__init__([keys[position] for position in windows.plain], schema)
+        super().__init__([keys[position] for position in windows.plain], form)
         self.all_keys = ColumnKeys(tuple(keys))
         self.windows = windows
         self.slicing = slicing

@@ -17,6 +17,7 @@ from penstock.table.operators.aggregate.group_aggregate import key_columns, with
 from penstock.table.operators.aggregate.local_aggregate import signs_of
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.window.slices import Slicing, Times
 from penstock.table.operators.window.window_aggregate import WindowKeys
@@ -40,14 +41,14 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         slicing: Slicing,
         folds: Sequence[VectorFold],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         parts_come: bool = False,
     ) -> None:
         """Create an operator. `keys` are all keys in the order of the output.
 
         `parts_come` is True if the first phase runs before the exchange.
         """
-        super().__init__([keys[position] for position in windows.plain], schema)
+        super().__init__([keys[position] for position in windows.plain], form)
         self.all_keys = tuple(keys)
         self.windows = windows
         self.slicing = slicing

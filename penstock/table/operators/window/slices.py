@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
 from penstock.table.operators.window.window_assignment import WindowSpec, instant_of, local_millis, moments
@@ -95,7 +96,7 @@ class SliceTableOperator(TableOperator):
         self,
         end_of: Callable[[Times], Times],
         time: int | None,
-        schema: pa.Schema,
+        form: OutputForm,
         changelog: bool,
         zone: str = "UTC",
     ) -> None:
@@ -103,7 +104,7 @@ class SliceTableOperator(TableOperator):
 
         `time` is the column, or None for processing time. `end_of` returns the bound of each time.
         """
-        super().__init__(schema)
+        super().__init__(form)
         self.end_of = end_of
         self.time = time
         self.changelog = changelog

@@ -12,6 +12,7 @@ from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.errors import RecordError
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.io.row_conversions import millis_of
 
@@ -25,14 +26,14 @@ class WatermarkOperator(TableOperator):
 
     def __init__(
         self,
-        schema: pa.Schema,
+        form: OutputForm,
         rowtime: int,
         expr: Rex,
         interval: int | None,
         zone: str,
         idle_timeout: int | None = None,
     ) -> None:
-        super().__init__(schema)
+        super().__init__(form)
         self.rowtime = rowtime
         self.expr = expr
         self.interval = interval

@@ -17,6 +17,7 @@ from penstock.table.operators.aggregate.group_aggregate import fold_groups, key_
 from penstock.table.operators.aggregate.local_aggregate import Groups, group_rows, regroup_parts, signs_of
 from penstock.table.operators.base.due_times import Due
 from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.window.window_assignment import MICROS, instant_of
@@ -50,14 +51,14 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         windows: WindowKeys,
         folds: Sequence[Fold],
         signed: bool,
-        schema: pa.Schema,
+        form: OutputForm,
         parts_come: bool = False,
     ) -> None:
         """Create an operator. `keys` are all keys in the order of the output.
 
         `parts_come` is True if the first phase runs before the exchange.
         """
-        super().__init__([keys[position] for position in windows.plain], schema)
+        super().__init__([keys[position] for position in windows.plain], form)
         self.all_keys = ColumnKeys(tuple(keys))
         self.windows = windows
         self.folds = with_counter(folds, signed)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
 from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
@@ -90,9 +91,9 @@ class WindowTime:
 class WindowTableOperator(TableOperator):
     """TUMBLE, HOP and CUMULATE: a row is sent once for each of its windows. Rows without a time are dropped."""
 
-    def __init__(self, spec: WindowSpec, time: int | None, schema: pa.Schema, changelog: bool, zone: str) -> None:
+    def __init__(self, spec: WindowSpec, time: int | None, form: OutputForm, changelog: bool, zone: str) -> None:
         """Create an operator. `time` is the column, or None for processing time."""
-        super().__init__(schema)
+        super().__init__(form)
         self.spec = spec
         self.time = time
         self.changelog = changelog
@@ -136,9 +137,9 @@ class SessionTableOperator(KeyedTableOperator):
     """
 
     def __init__(
-        self, keys: Sequence[int], gap: int, time: int | None, schema: pa.Schema, changelog: bool, zone: str
+        self, keys: Sequence[int], gap: int, time: int | None, form: OutputForm, changelog: bool, zone: str
     ) -> None:
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.gap = gap
         self.time = time
         self.changelog = changelog

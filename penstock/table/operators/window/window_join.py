@@ -12,6 +12,7 @@ from penstock.engine.records.columns import Columns
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of, truth
 from penstock.table.operators.base.equal_rows import Positions, equal_pairs, key_codes, without_nulls
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.join.pairs import both_sides
@@ -26,10 +27,10 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
     """Keeps rows of both sides in columns. State of a key and window: (left rows, right rows)."""
 
     def __init__(
-        self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], time: WindowTime, schema: pa.Schema
+        self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], time: WindowTime, form: OutputForm
     ) -> None:
         """Create an operator. `bounds` are the columns of start and end on both sides."""
-        super().__init__(spec.keys, schema)
+        super().__init__(spec.keys, form)
         self.zone, self.shifted, self.processing_time = time.zone, time.shifted, time.processing_time
         self.spec = spec
         self.bounds = bounds

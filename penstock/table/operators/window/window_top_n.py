@@ -14,6 +14,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.equal_rows import Positions, key_codes
+from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.sorting import order_of, sort_positions
 from penstock.table.operators.base.table_operator import HoldingTableOperator
@@ -32,9 +33,9 @@ class WindowTopN(HoldingTableOperator, WindowOperator):
         end: int,
         spec: TopNSpec,
         time: WindowTime,
-        schema: pa.Schema,
+        form: OutputForm,
     ) -> None:
-        super().__init__(keys, schema)
+        super().__init__(keys, form)
         self.zone, self.shifted, self.processing_time = time.zone, time.shifted, time.processing_time
         self.bounds = tuple(bounds)
         self.end = end
