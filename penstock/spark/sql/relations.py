@@ -13,6 +13,7 @@ from penstock.spark.sql.spark_aggregates import aggregate_text, over_texts
 from penstock.spark.sql.spark_expressions import FLOATS, is_same, text_of, type_name
 from penstock.spark.sql.spark_windows import window_table
 from penstock.table.logical.building import identity
+from penstock.table.logical.kinds import JoinKind, SetKind
 from penstock.table.logical.nodes import Aggregate, Expand, Join, Over, SetOperation, Sort, Watermark, WindowTable
 from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import InputRef, Rex, SortKey, conjunction, conjuncts, refs, rewritten
@@ -137,11 +138,11 @@ def join(builder: FrameBuilder, relation: Join) -> Frame | None:
         return None  # a comparison that treats NaN as Flink does is no join key for Spark
     texts = {number: text for number, part in enumerate(parts) if (text := text_of(part, names)) is not None}
     rest = [part for number, part in enumerate(parts) if number not in texts]
-    if rest and (relation.kind != "INNER" or not texts):
+    if rest and (relation.kind != JoinKind.INNER or not texts):
         return None
     on = sql_session.column(" AND ".join(texts.values()) or "TRUE")
     whole = Frame(frame.data.join(other.data, on, JOINS[relation.kind]), ())
-    kept = whole.select(own if relation.kind in {"SEMI", "ANTI"} else names)
+    kept = whole.select(own if relation.kind in {JoinKind.SEMI, JoinKind.ANTI} else names)
     return kept if not rest else _filter(builder, relation, kept, rest)
 
 
@@ -161,14 +162,14 @@ def _filter(builder: FrameBuilder, relation: Join, pairs: Frame, rest: list[Rex]
 # --- sets ---
 def set_operation(builder: FrameBuilder, relation: SetOperation) -> Frame | None:
     """Translate UNION, INTERSECT and EXCEPT."""
-    if relation.kind == "UNION":
+    if relation.kind == SetKind.UNION:
         return _union(builder, relation)
     if not all(is_same(kind) for part in relation.parts for kind in part.types()):
         return None
     built = [builder.frame(part) for part in relation.parts]
     whole = built[0].data
     for frame in built[1:]:
-        if relation.kind == "INTERSECT":
+        if relation.kind == SetKind.INTERSECT:
             whole = whole.intersectAll(frame.data) if relation.all else whole.intersect(frame.data)
         else:
             whole = whole.exceptAll(frame.data) if relation.all else whole.subtract(frame.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.spark.sql.relation_frames import Frame, FrameBuilder
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import PROCTIME, WindowTable
 from penstock.table.types import data_types as t
 
@@ -34,14 +35,14 @@ def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:
     Return an empty list for windows that have no such form.
     """
     size, slide = relation.size, relation.slide
-    if relation.kind == "TUMBLE":
+    if relation.kind == WindowKind.TUMBLE:
         start = _floor(time, size, relation.offset)
         return [(start, f"{start} + {size}L")]
-    if relation.kind == "HOP" and -(-size // slide) <= MOST_WINDOWS:
+    if relation.kind == WindowKind.HOP and -(-size // slide) <= MOST_WINDOWS:
         last = _floor(time, slide, relation.offset)
         starts = [f"{last} - {number * slide}L" for number in range(-(-size // slide) - 1, -1, -1)]
         return [(start, f"{start} + {size}L") for start in starts]
-    if relation.kind == "CUMULATE" and -(-size // slide) <= MOST_WINDOWS:
+    if relation.kind == WindowKind.CUMULATE and -(-size // slide) <= MOST_WINDOWS:
         start = _floor(time, size, relation.offset)
         return [(start, f"{start} + {min(number * slide, size)}L") for number in range(1, -(-size // slide) + 1)]
     return []

@@ -36,6 +36,7 @@ from penstock.table.expression.function_declarations import wrapper_of
 from penstock.table.functions import resolve
 from penstock.table.functions.typing.binding import bind
 from penstock.table.logical import building
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Column, GroupWindow, Relation, TableAggregate
 from penstock.table.logical.rex import Frame, Literal, OverSpec, Rex, SortKey
 from penstock.table.types.data_types import (
@@ -272,7 +273,7 @@ class _WindowParts:
         return GroupWindow(
             kept + made + extra,
             input,
-            self.spec.kind,
+            WindowKind(self.spec.kind),
             place,
             size,
             slide,

@@ -43,6 +43,7 @@ from penstock.table.expression.expression_functions import col, lit
 from penstock.table.expression.function_declarations import wrapper_of
 from penstock.table.functions.typing.binding import bind
 from penstock.table.logical import building, changelog_relations
+from penstock.table.logical.kinds import JoinKind, SetKind
 from penstock.table.logical.nodes import Column, Columns, Correlate, Relation, Sort
 from penstock.table.logical.rex import Call, InputRef, Rex, SortKey, conjuncts
 from penstock.table.sql.subqueries.decorrelate import decorrelate
@@ -250,7 +251,7 @@ class Table(ShowsTable):
         condition = None if predicate is None else self._condition(predicate, columns)
         if kind != "INNER" and predicate is not None and not any(map(_is_equality, conjuncts(condition))):
             raise ValidationException(f"a {kind} join of tables needs an equality of columns among its conditions")
-        return self.derive(building.join(self.relation, right.relation, kind, condition))
+        return self.derive(building.join(self.relation, right.relation, JoinKind(kind), condition))
 
     def join_lateral(
         self,
@@ -325,7 +326,7 @@ class Table(ShowsTable):
             for one, two in zip(mine.columns, other.columns, strict=True)
         )
         parts = [_cast_to(part, columns) for part in (mine, other)]
-        return self.derive(building.set_operation(parts, kind, all, columns))
+        return self.derive(building.set_operation(parts, SetKind(kind), all, columns))
 
     # --- order ---
     def order_by(self, *fields: FieldLike) -> Table:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.operator import Operator
 from penstock.table.builders.builder import Build, Builder
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.aggregate.functions.user_aggregates import UserAggregate
 from penstock.table.operators.aggregate.group_aggregate import GroupAggregate, LocalAggregate, part_schema
 from penstock.table.operators.aggregate.table_aggregate import TableAggregate, WindowTableAggregate
@@ -96,7 +97,7 @@ def build_slice_table(builder: Builder, node: nodes.SliceTable, input: DataStrea
     """Build the slices that replace a window table."""
     relation = node.relation
     slicing = Slicing(relation.kind, relation.size, relation.slide, relation.offset)
-    end_of = same_times if relation.kind == "SESSION" else slicing.slice_ends
+    end_of = same_times if relation.kind == WindowKind.SESSION else slicing.slice_ends
     operator = SliceTableOperator(end_of, node.time, builder.form(node), node.changelog, builder.settings.zone)
     return builder.then(input, relation, "Slice Table", operator)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.datastream.data_stream import DataStream
 from penstock.table.builders.builder import Build, Builder
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.operators.io.set_operation import SetOperationOperator
 from penstock.table.operators.join.append_join import AppendJoin
 from penstock.table.operators.join.interval_join_operator import IntervalJoin
@@ -63,7 +64,7 @@ def _lookup_operator(builder: Builder, node: nodes.LookupJoin) -> LookupJoin:
         node.relation.left.columns,
         node.right,
         node.condition,
-        node.relation.kind == "LEFT",
+        node.relation.kind == JoinKind.LEFT,
         builder.form(node),
         node.changelog,
         builder.settings.zone,

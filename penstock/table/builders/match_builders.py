@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from penstock.errors import MalformedPatternException, TableException
 from penstock.table.builders.builder import Build, Builder
 from penstock.table.logical.nodes import MatchSpec
 from penstock.table.logical.rex import InputRef, Rex, shift_refs
+from penstock.table.logical.row_patterns import PatternVariable
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.sorting import order_of
 from penstock.table.operators.io.calc import Calc
@@ -46,7 +48,7 @@ def build_match(builder: Builder, node: nodes.Match, input: DataStream) -> DataS
     """Build MATCH_RECOGNIZE: rows become events, events become matches, and matches become rows."""
     relation, spec = node.relation, node.relation.spec
     seen = Seen(arrow_schema(relation.input.columns), node.time)
-    variables = Variables(tuple(variables_of(spec.pattern)), dict(spec.subsets))
+    variables = Variables(tuple(element.name for element in spec.pattern.elements()), dict(spec.subsets))
     over_takes = [seen.over_takes(rex) for _, rex in spec.measures]
     events = builder.then(input, relation, "Events", EventsOfBatches(OutputForm(seen.columns), node.time))
     measures = Measures(spec.partition, seen, variables)
@@ -69,15 +71,10 @@ def _with_measures(
     return builder.then(rows, relation, "Measures", Calc(exprs, None, builder.form(node), False, builder.settings.zone))
 
 
-def variables_of(tree: Any) -> list[str]:
-    """Return the variables of a pattern, in order."""
-    return [tree[1]] if tree[0] == "var" else [name for part in tree[1:] for name in variables_of(part)]
-
-
 def _pattern(spec: MatchSpec, seen: Seen, variables: Variables) -> Pattern:
     defines = {name: Define(name, rex, seen, variables) for name, rex in spec.defines}
     try:
-        whole = _add_elements(spec.pattern, None, _skip(spec.skip), defines)
+        whole = _pattern_of(spec.pattern.elements(), _skip(spec.skip), defines)
     except MalformedPatternException as error:
         raise TableException(f"PATTERN: {error}") from error
     return whole if spec.within is None else whole.within(Time.milliseconds(spec.within))
@@ -94,23 +91,22 @@ def _skip(skip: tuple[str, str | None]) -> AfterMatchSkipStrategy:
     return to(variable).throw_exception_on_miss()
 
 
-def _add_elements(
-    tree: Any, before: Pattern | None, skip: AfterMatchSkipStrategy, defines: dict[str, Define]
+def _pattern_of(
+    elements: Sequence[PatternVariable], skip: AfterMatchSkipStrategy, defines: dict[str, Define]
 ) -> Pattern:
-    """Add the elements of a tree to a pattern. Every row must directly follow the one before it."""
-    if tree[0] == "seq":
-        for part in tree[1:]:
-            before = _add_elements(part, before, skip, defines)
-        assert before is not None
-        return before
-    _, what, low, high, greedy = tree
-    element = Pattern.begin(what, skip) if before is None else before.next(what)
-    if what in defines:
-        element = element.where(defines[what])
-    return _repeat(element, low, high, greedy)
+    """Return a pattern of elements. Every row must directly follow the one before it."""
+    whole: Pattern | None = None
+    for one in elements:
+        element = Pattern.begin(one.name, skip) if whole is None else whole.next(one.name)
+        if one.name in defines:
+            element = element.where(defines[one.name])
+        whole = _repeat(element, one)
+    assert whole is not None
+    return whole
 
 
-def _repeat(element: Pattern, low: int, high: int | None, greedy: bool) -> Pattern:
+def _repeat(element: Pattern, variable: PatternVariable) -> Pattern:
+    low, high, greedy = variable.low, variable.high, variable.greedy
     if (low, high) == (1, 1):
         return element
     if (low, high) == (0, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.table.logical.kinds import JoinKind, SetKind
 from penstock.table.logical.nodes import (
     PROCTIME,
     Aggregate,
@@ -66,15 +67,15 @@ def sort(input: Relation, keys: Sequence[SortKey], offset: int = 0, limit: int |
     return Sort(input.columns, input, tuple(keys), offset, limit)
 
 
-def join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
+def join(left: Relation, right: Relation, kind: JoinKind, condition: Rex | None) -> Join:
     """Return a join.
 
     Outer sides become nullable, SEMI and ANTI keep only left columns, and right times are no attributes.
     """
-    if kind in {"SEMI", "ANTI"}:
+    if kind in {JoinKind.SEMI, JoinKind.ANTI}:
         return Join(left.columns, left, right, kind, condition)
-    first = _nullable(left.columns) if kind in {"RIGHT", "FULL"} else left.columns
-    second = _nullable(right.columns) if kind in {"LEFT", "FULL"} else right.columns
+    first = _nullable(left.columns) if kind in {JoinKind.RIGHT, JoinKind.FULL} else left.columns
+    second = _nullable(right.columns) if kind in {JoinKind.LEFT, JoinKind.FULL} else right.columns
     return Join(first + second, left, right, kind, condition)
 
 
@@ -82,6 +83,6 @@ def _nullable(columns: Columns) -> Columns:
     return tuple(replace(column, type=column.type.nullable()) for column in columns)
 
 
-def set_operation(parts: Sequence[Relation], kind: str, all: bool, columns: Columns) -> SetOperation:
+def set_operation(parts: Sequence[Relation], kind: SetKind, all: bool, columns: Columns) -> SetOperation:
     """Return UNION, INTERSECT or EXCEPT."""
     return SetOperation(columns, tuple(parts), kind, all)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from penstock.table.logical.kinds import JoinKind, SetKind, WindowKind
 from penstock.table.logical.rex import AggregateCall, InputRef, Literal, OverSpec, Rex, SortKey
+from penstock.table.logical.row_patterns import RowPattern
 from penstock.table.types.data_types import DataType
 
 ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
@@ -198,8 +200,7 @@ class WindowTable(Relation):
     """A window table-valued function: the columns of the input, then window_start, window_end, window_time."""
 
     input: Relation
-    kind: str
-    """TUMBLE, HOP, CUMULATE or SESSION."""
+    kind: WindowKind
     time: int
     """The time attribute, or any TIMESTAMP in BATCH mode."""
     size: int
@@ -248,7 +249,7 @@ class GroupWindow(Relation):
     """
 
     input: Relation
-    kind: str
+    kind: WindowKind
     """TUMBLE, HOP or SESSION."""
     time: int
     size: int
@@ -325,14 +326,13 @@ class TableAggregate(Relation):
 class MatchSpec:
     """The clauses of MATCH_RECOGNIZE.
 
-    `pattern` is a tree of tuples: ("var", name, low, high, greedy), ("seq", part, ...), ("group", tree, low, high,
-    greedy); high is None for no limit. `defines` and `measures` access rows by Calls: LAST(var, column, n), FIRST(var,
+    `defines` and `measures` access rows by Calls: LAST(var, column, n), FIRST(var,
     column, n), and "MATCH_AGG" for aggregates over a variable; see penstock.table.sql.bind.bind_match.
     """
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
-    pattern: Any
+    pattern: RowPattern
     defines: tuple[tuple[str, Rex], ...]
     measures: tuple[tuple[str, Rex], ...]
     skip: tuple[str, str | None]
@@ -367,8 +367,7 @@ class Join(Relation):
 
     left: Relation
     right: Relation
-    kind: str
-    """INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
+    kind: JoinKind
     condition: Rex | None
     temporal: int | None = None
     version_key: int | None = None
@@ -392,7 +391,7 @@ class SetOperation(Relation):
     """UNION, INTERSECT or EXCEPT, with or without ALL."""
 
     parts: tuple[Relation, ...]
-    kind: str
+    kind: SetKind
     all: bool
 
     def inputs(self) -> tuple[Relation, ...]:

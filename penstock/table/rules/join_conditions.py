@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.table.functions import constant, resolve
 from penstock.table.logical.building import identity, project
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import ROWTIME, Join, Project, Relation
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction, conjuncts, refs, rewritten, shift_refs
 from penstock.table.types.data_types import DayTimeIntervalType
@@ -139,7 +140,7 @@ def _widen(side: Relation, extra: list[Rex]) -> Relation:
 
 
 def _narrow(join: Join, left: Relation, right: Relation, parts: list[Rex]) -> Relation:
-    only_left = join.kind in {"SEMI", "ANTI"}
+    only_left = join.kind in {JoinKind.SEMI, JoinKind.ANTI}
     width, count = len(join.left.columns), len(join.columns)
     columns = join.columns[:width] + left.columns[width:]
     if not only_left:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penstock.errors import TableException
 from penstock.table.functions import resolve
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import (
     ROWTIME,
     Aggregate,
@@ -44,7 +45,7 @@ def _windows(relation: GroupWindow) -> WindowTable:
         Column("window_end", _BOUND),
         Column("window_time", window_time, time.time or ROWTIME),
     )
-    partition = relation.keys if relation.kind == "SESSION" else ()
+    partition = relation.keys if relation.kind == WindowKind.SESSION else ()
     return WindowTable(
         input.columns + bounds, input, relation.kind, relation.time, relation.size, relation.slide, 0, partition
     )

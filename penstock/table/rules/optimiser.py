@@ -7,6 +7,7 @@ from dataclasses import replace
 from penstock.errors import TableException, ValidationException
 from penstock.table.functions import fold_constants
 from penstock.table.logical.building import aggregate, set_operation
+from penstock.table.logical.kinds import SetKind, WindowKind
 from penstock.table.logical.nodes import (
     Aggregate,
     Filter,
@@ -42,7 +43,7 @@ def optimise(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
             _check_window(part)
         elif isinstance(part, Aggregate):
             _check_slices(part)
-        elif isinstance(part, GroupWindow) and part.kind == "SESSION" and batch:
+        elif isinstance(part, GroupWindow) and part.kind == WindowKind.SESSION and batch:
             raise TableException("Unaligned windows like session are not supported in batch mode yet.")
         elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
             found = part.input.columns[part.time]
@@ -72,7 +73,7 @@ def _with_constants(relation: Relation) -> Relation:
 
 def _check_window(relation: WindowTable) -> None:
     size, slide = relation.size, relation.slide
-    if relation.kind == "CUMULATE" and size % slide:
+    if relation.kind == WindowKind.CUMULATE and size % slide:
         raise ValidationException(
             f"CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, but got "
             f"maxSize {size} ms and step {slide} ms"
@@ -85,7 +86,8 @@ def _check_slices(relation: Aggregate) -> None:
     if windows is None:
         return
     kind, size, slide, _ = windows.spec
-    if kind == "HOP" and size % slide and {START, END} <= {dict(windows.roles).get(key) for key in relation.keys}:
+    roles = {dict(windows.roles).get(key) for key in relation.keys}
+    if kind == WindowKind.HOP and size % slide and {START, END} <= roles:
         raise TableException(
             f"HOP table function based aggregate requires size must be an integral multiple of slide, but got size "
             f"{size} ms and slide {slide} ms"
@@ -97,8 +99,8 @@ def _change(relation: Relation, batch: bool) -> Relation:
     match relation:
         case GroupWindow() if not relation.by_rows:
             return rewritten_plan(window_table_of(relation), fuse)
-        case SetOperation() if relation.kind == "UNION" and not relation.all:
-            return aggregate(set_operation(relation.parts, "UNION", True, relation.columns), _all(relation), [])
+        case SetOperation() if relation.kind == SetKind.UNION and not relation.all:
+            return aggregate(set_operation(relation.parts, SetKind.UNION, True, relation.columns), _all(relation), [])
         case Sort() if relation.limit == 0:
             return Values(relation.columns, ())
         case Sort() if batch and relation.keys and relation.offset and relation.limit is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from penstock.table.logical.kinds import JoinKind, SetKind
 from penstock.table.logical.nodes import (
     ROWTIME,
     Aggregate,
@@ -59,7 +60,7 @@ def _prune(relation: Relation, needed: set[int]) -> Pruned:
             return replace(relation, columns=input.columns, input=input, keys=keys), mapping
         case Join():
             return _join(relation, needed)
-        case SetOperation() if relation.kind == "UNION" and relation.all:
+        case SetOperation() if relation.kind == SetKind.UNION and relation.all:
             return _union(relation, needed)
         case StreamScan() | Values():
             return _narrow(relation, needed)
@@ -195,7 +196,7 @@ def _window(window: OverSpec, mapping: Mapping) -> OverSpec:
 
 
 def _join(relation: Join, needed: set[int]) -> Pruned:
-    width, one_sided = len(relation.left.columns), relation.kind in {"SEMI", "ANTI"}
+    width, one_sided = len(relation.left.columns), relation.kind in {JoinKind.SEMI, JoinKind.ANTI}
     read = needed | (set() if relation.condition is None else refs(relation.condition))
     if relation.temporal is not None:
         times = [index for index, column in enumerate(relation.right.columns) if column.time == ROWTIME]
@@ -221,7 +222,7 @@ def _join(relation: Join, needed: set[int]) -> Pruned:
 
 def _columns_of(relation: Join, left: Relation, right: Relation, mapping: Mapping) -> Columns:
     back = {new: old for old, new in mapping.items()}
-    both = left.columns if relation.kind in {"SEMI", "ANTI"} else left.columns + right.columns
+    both = left.columns if relation.kind in {JoinKind.SEMI, JoinKind.ANTI} else left.columns + right.columns
     return tuple(
         relation.columns[back[new]] if new in back and back[new] < len(relation.columns) else column
         for new, column in enumerate(both)

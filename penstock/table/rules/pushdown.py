@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.table.logical.kinds import JoinKind, WindowKind
 from penstock.table.logical.nodes import (
     Aggregate,
     Correlate,
@@ -42,7 +43,7 @@ def _push(relation: Relation, conditions: list[Rex]) -> Relation:
             mapping = dict(enumerate(relation.keys))
             return _onto_input(relation, relation.input, conditions, mapping)
         case WindowTable():
-            kept = relation.partition if relation.kind == "SESSION" else range(len(relation.input.columns))
+            kept = relation.partition if relation.kind == WindowKind.SESSION else range(len(relation.input.columns))
             return _onto_input(relation, relation.input, conditions, {index: index for index in kept})
         case Over():
             common = set.intersection(*(set(window.partition) for window in relation.windows))
@@ -100,26 +101,26 @@ def _through_project(relation: Project, conditions: list[Rex]) -> Relation:
 # --- joins ---
 def _into_join(join: Join, conditions: list[Rex]) -> Relation:
     width = len(join.left.columns)
-    one_sided = join.kind in {"SEMI", "ANTI"}
+    one_sided = join.kind in {JoinKind.SEMI, JoinKind.ANTI}
     left: list[Rex] = []
     right: list[Rex] = []
     own: list[Rex] = []
     above: list[Rex] = []
     for condition in conditions:
         side = 0 if one_sided else _side(condition, width)
-        if side == 0 and join.kind in {"INNER", "LEFT", "SEMI", "ANTI"}:
+        if side == 0 and join.kind in {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}:
             left.append(condition)
-        elif side == 1 and join.kind in {"INNER", "RIGHT"} and join.temporal is None:
+        elif side == 1 and join.kind in {JoinKind.INNER, JoinKind.RIGHT} and join.temporal is None:
             right.append(condition)
-        elif join.kind == "INNER" and is_plain(condition) and (join.temporal is None or _meets_key(condition, join)):
+        elif _decides_pairs(condition, join):
             own.append(condition)
         else:
             above.append(condition)
     for condition in conjuncts(join.condition):
         side = None if join.null_aware or join.temporal is not None else _side(condition, width)
-        if side == 0 and join.kind in {"INNER", "RIGHT", "SEMI"}:
+        if side == 0 and join.kind in {JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI}:
             left.append(condition)
-        elif side == 1 and join.kind in {"INNER", "LEFT", "SEMI", "ANTI"}:
+        elif side == 1 and join.kind in {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}:
             right.append(condition)
         else:
             own.append(condition)
@@ -131,6 +132,12 @@ def _into_join(join: Join, conditions: list[Rex]) -> Relation:
         version_key=None,
     )
     return _keep(below, above)
+
+
+def _decides_pairs(condition: Rex, join: Join) -> bool:
+    """Return True if a condition above a join can be a condition of the join."""
+    allowed = join.temporal is None or _meets_key(condition, join)
+    return join.kind == JoinKind.INNER and is_plain(condition) and allowed
 
 
 def _meets_key(condition: Rex, join: Join) -> bool:

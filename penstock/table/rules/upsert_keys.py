@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import (
     PROCTIME,
     Aggregate,
@@ -157,16 +158,16 @@ def _of_join(relation: Join) -> list[Key]:
     right_unique = any(key <= set(keys.right) for key in right)
     if not _looks_up(relation):
         left, right = _containing(left, keys.left), _containing(right, keys.right)
-    if relation.kind in {"SEMI", "ANTI"}:
+    if relation.kind in {JoinKind.SEMI, JoinKind.ANTI}:
         return left
     width = len(relation.left.columns)
     moved = [frozenset(column + width for column in key) for key in right]
     found = [one | other for one in left for other in moved]
-    if relation.kind == "FULL":
+    if relation.kind == JoinKind.FULL:
         found = [key for key in found if _is_never_null(relation, key)]
-    if right_unique and relation.kind in {"INNER", "LEFT"}:
+    if right_unique and relation.kind in {JoinKind.INNER, JoinKind.LEFT}:
         found += left
-    if left_unique and relation.kind in {"INNER", "RIGHT"}:
+    if left_unique and relation.kind in {JoinKind.INNER, JoinKind.RIGHT}:
         found += moved
     return found
 

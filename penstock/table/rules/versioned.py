@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.errors import TableException, ValidationException
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import (
     ROWTIME,
     Filter,
@@ -25,7 +26,7 @@ from penstock.table.rules.unique_keys import unique_keys
 def version_time(join: Join, keys: JoinKeys) -> int:
     """Return the column with the start of a version's validity. Refuse a table without versions, as Flink does."""
     table, names = join.right, ", ".join(join.right.names())
-    if join.kind not in {"INNER", "LEFT"}:
+    if join.kind not in {JoinKind.INNER, JoinKind.LEFT}:
         raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {join.kind} JOIN")
     time = next((index for index, column in enumerate(table.columns) if column.time == ROWTIME), None)
     if time is None:

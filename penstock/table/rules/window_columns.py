@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.table.logical.kinds import JoinKind, WindowKind
 from penstock.table.logical.nodes import (
     PROCTIME,
     Aggregate,
@@ -28,7 +29,7 @@ class Windowed:
     """The window bounds among the columns of a relation, with their positions and roles."""
 
     roles: tuple[tuple[int, str], ...]
-    spec: tuple[str, int, int, int]
+    spec: tuple[WindowKind, int, int, int]
     """Kind, size, slide and offset."""
     processing_time: bool = False
     shifted: bool = False
@@ -93,4 +94,4 @@ def _join(relation: Join) -> Windowed | None:
     left, right = window_bounds(relation.left), window_bounds(relation.right)
     if left is None or right is None or left.spec != right.spec:
         return None
-    return None if relation.kind in {"RIGHT", "FULL"} else left
+    return None if relation.kind in {JoinKind.RIGHT, JoinKind.FULL} else left

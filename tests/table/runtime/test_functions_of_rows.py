@@ -9,6 +9,7 @@ from penstock.table.expression.function_declarations import AggregateFunction, T
 from penstock.table.logical.building import aggregate
 from penstock.table.logical.nodes import Column, Correlate, Match, MatchSpec, TableAggregate
 from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal, Rex, SortKey
+from penstock.table.logical.row_patterns import PatternSequence, PatternVariable
 from penstock.table.types.data_types import ArrayType, DataTypes, IntType, MapType, NullType, RowType
 from tests.table.runtime.table_programs import INT, STRING, call, changes, environment, final, run, values
 from tests.table.runtime.test_windows import EXACT, events
@@ -116,8 +117,8 @@ def matches(pattern: Any, defines: Any, measures: Any, skip: str = "PAST LAST RO
     return [row[1:] for row in run(Match(columns, table, spec), **EXACT)]
 
 
-def var(name: str, low: int = 1, high: int | None = 1, greedy: bool = True) -> Any:
-    return ("var", name, low, high, greedy)
+def var(name: str, low: int = 1, high: int | None = 1, greedy: bool = True) -> PatternVariable:
+    return PatternVariable(name, low, high, greedy)
 
 
 def test_falling_prices_that_rise_again() -> None:
@@ -127,7 +128,7 @@ def test_falling_prices_that_rise_again() -> None:
         call("<", last("DOWN"), last("DOWN", 1)),
     )
     found = matches(
-        ("seq", var("A"), var("DOWN", 1, None), var("UP")),
+        PatternSequence((var("A"), var("DOWN", 1, None), var("UP"))),
         [("DOWN", falls), ("UP", call(">", last("UP"), last("DOWN")))],
         [("low", last("DOWN")), ("after", last("UP")), ("twice", call("*", last("UP"), Literal(IntType(False), 2)))],
     )
@@ -136,7 +137,7 @@ def test_falling_prices_that_rise_again() -> None:
 
 def test_every_row_may_begin_a_match() -> None:
     found = matches(
-        ("seq", var("A"), var("B")), [("B", call(">", last("B"), last("A")))],
+        PatternSequence((var("A"), var("B"))), [("B", call(">", last("B"), last("A")))],
         [("a", last("A")), ("b", last("B"))], "TO NEXT ROW",
     )  # fmt: skip
     expected = [("acme", 12, 17), ("acme", 13, 16), ("acme", 16, 25), ("acme", 2, 4), ("acme", 4, 10)]
@@ -146,7 +147,7 @@ def test_every_row_may_begin_a_match() -> None:
 def test_aggregates_over_variables() -> None:
     total = Call(INT, "MATCH_AGG", (word("SUM"), word("X"), word("ALL"), InputRef(INT, 2)))
     found = matches(
-        ("seq", var("X", 2, None, False), var("Z")),
+        PatternSequence((var("X", 2, None, False), var("Z"))),
         [
             ("X", call(">", last("X"), Literal(IntType(False), 2))),
             ("Z", call(">", last("Z"), Literal(IntType(False), 10))),

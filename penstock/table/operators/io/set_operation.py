@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.logical.kinds import SetKind
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, adds
 from penstock.table.operators.base.query_state import store
@@ -61,6 +62,6 @@ class SetOperationOperator(TwoInputTableOperator):
 
     def _copies(self, counts: list[int]) -> int:
         left, right = (max(count, 0) for count in counts)
-        if self.kind == "INTERSECT":
+        if self.kind == SetKind.INTERSECT:
             return min(left, right) if self.all else int(left > 0 and right > 0)
         return max(left - right, 0) if self.all else int(left > 0 and right == 0)

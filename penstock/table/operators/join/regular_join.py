@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import (
@@ -43,8 +44,7 @@ from penstock.table.operators.join.pairs import Condition, both_sides
 class JoinSpec:
     """The kind, the keys and the condition of a join, and the columns of its sides."""
 
-    kind: str
-    """INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
+    kind: JoinKind
     keys: tuple[Sequence[int], Sequence[int]]
     null_safe: Sequence[bool]
     condition: Rex | None
@@ -57,12 +57,12 @@ class JoinSpec:
 
     def outer(self, side: int) -> bool:
         """Return True if rows of a side are sent even if they have no match."""
-        return self.kind == "FULL" or self.kind == ("LEFT", "RIGHT")[side]
+        return self.kind == JoinKind.FULL or self.kind == (JoinKind.LEFT, JoinKind.RIGHT)[side]
 
     @property
     def one_sided(self) -> bool:
         """Return True if only rows of the left are sent."""
-        return self.kind in {"SEMI", "ANTI"}
+        return self.kind in {JoinKind.SEMI, JoinKind.ANTI}
 
 
 class Joined(NamedTuple):
@@ -102,7 +102,7 @@ class Join(TwoInputTableOperator):
         spec = self.spec
         self._both = both_sides(*spec.schemas)
         self._condition = Condition(spec.condition, self._both, spec.zone)
-        self.only_final = context.batch and spec.kind != "INNER"
+        self.only_final = context.batch and spec.kind != JoinKind.INNER
 
     # --- input ---
     def left(self, batch: pa.RecordBatch) -> None:
@@ -253,7 +253,7 @@ class Join(TwoInputTableOperator):
         return Joined(self._with_kinds(take_rows(joined, order).columns, kinds), pairs.positions[order])
 
     def _keeps_updates(self, side: int) -> bool:
-        return self.spec.kind == "INNER" and self.spec.changelogs[side] and self.spec.keeps_updates[side]
+        return self.spec.kind == JoinKind.INNER and self.spec.changelogs[side] and self.spec.keeps_updates[side]
 
     def _kinds(self, side: int, batch: pa.RecordBatch) -> pa.Array:
         """Return the kinds of the output for rows of a side.
@@ -262,14 +262,14 @@ class Join(TwoInputTableOperator):
         """
         if not self.spec.changelogs[side]:
             return _kind(INSERT, batch.num_rows)
-        if self.spec.kind == "INNER" or self.spec.one_sided:
+        if self.spec.kind == JoinKind.INNER or self.spec.one_sided:
             return kinds_of(batch) if self.spec.keeps_updates[side] else without_pairs(kinds_of(batch))
         return pa.array(np.where(self._adding(side, batch), INSERT, DELETE), pa.int8())
 
     def _own(self, side: int, batch: pa.RecordBatch, met: Mask) -> Joined | None:
         """Return the rows that are sent alone: those of a SEMI or ANTI join, or of an outer join without a match."""
         if self.spec.one_sided and side == 0:
-            mask = met == (self.spec.kind == "SEMI")
+            mask = met == (self.spec.kind == JoinKind.SEMI)
         elif self.spec.outer(side) and not met.all():
             mask = ~met
         else:
@@ -282,7 +282,7 @@ class Join(TwoInputTableOperator):
     def _send_others(self, side: int, rows: list[Held], found: bool) -> None:
         """Send rows of the other side that have found their first match, or lost their last one."""
         if rows:
-            comes = found is (self.spec.kind == "SEMI")
+            comes = found is (self.spec.kind == JoinKind.SEMI)
             own = batch_of(rows, self.spec.schemas[side]).columns
             kinds = _kind(INSERT if comes else DELETE, len(rows))
             self._send_all([self._with_kinds(self._pad(side, own, len(rows)), kinds)])

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import state_values
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.aggregate.column_groups import combine_parts
 from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
 from penstock.table.operators.aggregate.group_aggregate import key_columns, with_counter
@@ -147,7 +148,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
             return
         for now in _some_windows(rows, due):
             self._put_together(_in_windows(rows, due, now))
-        if self.slicing.kind == "CUMULATE":
+        if self.slicing.kind == WindowKind.CUMULATE:
             over = np.unique(due.windows[due.now])
             self._chunks.rename(lambda ends: self.slicing.later_alike(ends, over))
 

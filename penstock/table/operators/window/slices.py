@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.table_operator import TableOperator
 from penstock.table.operators.base.update_pairs import with_pairs_of_rows
@@ -31,13 +32,13 @@ class Slicing(WindowSpec):
     @property
     def is_shared(self) -> bool:
         """Return True if a slice can belong to several windows."""
-        return not self.given and self.kind != "TUMBLE"
+        return not self.given and self.kind != WindowKind.TUMBLE
 
     def slice_ends(self, times: Times) -> Times:
         """Return the end of the slice of each time."""
-        if self.kind == "TUMBLE":
+        if self.kind == WindowKind.TUMBLE:
             return self._floor(times, self.size) + self.size
-        if self.kind == "CUMULATE":
+        if self.kind == WindowKind.CUMULATE:
             start = self._floor(times, self.size)
             within = times - start
             ends: Times = start + np.minimum(within - within % self.slide + self.slide, self.size)
@@ -50,7 +51,7 @@ class Slicing(WindowSpec):
         """Return for each slice the possible ends of its windows, in order, and a mask of those that exist."""
         if not self.is_shared:
             return ends[:, None], np.ones((len(ends), 1), bool)
-        if self.kind == "CUMULATE":
+        if self.kind == WindowKind.CUMULATE:
             start = self.starts(ends)
             steps = np.arange(1, -(-self.size // self.slide) + 1) * self.slide
             found = np.minimum(start[:, None] + steps, start[:, None] + self.size)
@@ -61,7 +62,7 @@ class Slicing(WindowSpec):
 
     def starts(self, ends: Times) -> Times:
         """Return the starts of windows with these ends."""
-        return self._floor(ends - 1, self.size) if self.kind == "CUMULATE" else ends - self.size
+        return self._floor(ends - 1, self.size) if self.kind == WindowKind.CUMULATE else ends - self.size
 
     def later_alike(self, ends: Times, over: Times) -> Times:
         """Replace the ends of slices that all later windows treat alike by one common end.
@@ -69,7 +70,7 @@ class Slicing(WindowSpec):
         With CUMULATE, these are all slices of a window that is over. `over` has the sorted ends of windows that are
         over.
         """
-        if not self.is_shared or self.kind != "CUMULATE":
+        if not self.is_shared or self.kind != WindowKind.CUMULATE:
             return ends
         starts = self.starts(over)
         latest = np.searchsorted(starts, self.starts(ends), "right") - 1

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
@@ -29,7 +30,7 @@ MICROS = 1000
 class WindowSpec:
     """A window function. Times are in milliseconds."""
 
-    kind: str
+    kind: WindowKind
     size: int
     slide: int = 0
     offset: int = 0
@@ -39,10 +40,10 @@ class WindowSpec:
 
         If a row does not belong to a window, the end of that window is not after the time of the row.
         """
-        if self.kind == "TUMBLE":
+        if self.kind == WindowKind.TUMBLE:
             start = self._floor(times, self.size)
             return [(start, start + self.size)]
-        if self.kind == "HOP":
+        if self.kind == WindowKind.HOP:
             last = self._floor(times, self.slide)
             first = range(-(-self.size // self.slide) - 1, -1, -1)
             return [(last - n * self.slide, last - n * self.slide + self.size) for n in first]

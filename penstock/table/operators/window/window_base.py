@@ -13,6 +13,7 @@ from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.state.tables import HeapTables, Layout
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.base.chunks import Chunks, among, different, times_of
 from penstock.table.operators.base.query_state import Store, store
 from penstock.table.operators.base.table_operator import KeyedTableOperator
@@ -55,7 +56,7 @@ class WindowOperator(KeyedTableOperator, ABC):
     shifted = False
     """True if bounds are times on the zone's clock."""
     processing_time = False
-    slicing = Slicing("TUMBLE", 1, given=True)
+    slicing = Slicing(WindowKind.TUMBLE, 1, given=True)
     stores: tuple[Chunks, ...]
 
     def open(self, context: OperatorContext) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.columns import Columns
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of, truth
 from penstock.table.operators.base.equal_rows import Positions, equal_pairs, key_codes, without_nulls
@@ -99,7 +100,7 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
         if self.spec.one_sided:
             met = np.zeros(left.num_rows, bool)
             met[one] = True
-            self._send_rows(left, right, np.flatnonzero(met == (self.spec.kind == "SEMI")), None)
+            self._send_rows(left, right, np.flatnonzero(met == (self.spec.kind == JoinKind.SEMI)), None)
             return
         if self.spec.outer(0):
             alone = _missing(one, left.num_rows)

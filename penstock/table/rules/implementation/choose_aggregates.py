@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import TableException
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import PROCTIME, Aggregate, GroupWindow, TableAggregate, WindowTable
 from penstock.table.logical.optimised_nodes import SliceTable
 from penstock.table.operators.aggregate.functions import Fold, folds_for
@@ -42,7 +43,7 @@ def choose_table_aggregate(chooser: Chooser, relation: TableAggregate) -> Physic
 def choose_window_table(chooser: Chooser, relation: WindowTable) -> PhysicalNode:
     """Choose the node of a window table function."""
     input, time = chooser.choose(relation.input), _time_column(relation)
-    if relation.kind != "SESSION":
+    if relation.kind != WindowKind.SESSION:
         return nodes.WindowTableFunction(relation, (input,), input.changelog, time)
     if chooser.settings.batch:
         raise TableException("Unaligned windows like session are not supported in batch mode yet.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.table.functions import resolve
+from penstock.table.logical.kinds import JoinKind, SetKind
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
 from penstock.table.logical.rex import Rex, shift_refs
 from penstock.table.operators.join.interval_join_operator import Interval
@@ -45,7 +46,7 @@ def choose_join(chooser: Chooser, relation: Join) -> PhysicalNode:
 def _choose_interval(chooser: Chooser, relation: Join, keys: JoinKeys, inputs: Inputs) -> PhysicalNode | None:
     """Return an interval join, or None if the condition does not bound the distance of two times of one kind."""
     found = time_bounds(relation, _with_equal_times(relation, keys))
-    if found is None or relation.kind in {"SEMI", "ANTI"}:
+    if found is None or relation.kind in {JoinKind.SEMI, JoinKind.ANTI}:
         return None
     bounds, rest = found
     kinds = {relation.left.columns[bounds.left].time, relation.right.columns[bounds.right].time}
@@ -116,9 +117,9 @@ def _choose_temporal(chooser: Chooser, relation: Join, keys: JoinKeys) -> Physic
 # --- regular ---
 def _regular(chooser: Chooser, relation: Join, keys: JoinKeys, inputs: Inputs) -> PhysicalNode:
     settings, spec = chooser.settings, _join_spec(chooser, relation, keys, inputs)
-    changes = relation.kind not in {"INNER", "SEMI"} or any(input.changelog for input in inputs)
+    changes = relation.kind not in {JoinKind.INNER, JoinKind.SEMI} or any(input.changelog for input in inputs)
     left, right = (settings.ttl_of(own) for own in relation.ttl)
-    if relation.kind == "INNER" and not changes and not (left or right):
+    if relation.kind == JoinKind.INNER and not changes and not (left or right):
         return nodes.AppendJoin(relation, inputs, False, spec)
     return nodes.Join(relation, inputs, changes and not settings.batch, spec, (left, right))
 
@@ -145,13 +146,13 @@ def _keep_updates(side: Relation, keys: Sequence[int]) -> bool:
 # --- sets ---
 def choose_set_operation(chooser: Chooser, relation: SetOperation) -> PhysicalNode:
     """Choose the nodes of UNION, INTERSECT or EXCEPT."""
-    if relation.kind == "UNION":
+    if relation.kind == SetKind.UNION:
         return choose_union(chooser, relation)
     first, *others = relation.parts
     settings, node = chooser.settings, chooser.choose(first)
     for other in others:
         inputs = node, chooser.choose(other)
-        changes = relation.kind == "EXCEPT" or any(input.changelog for input in inputs)
+        changes = relation.kind == SetKind.EXCEPT or any(input.changelog for input in inputs)
         node = nodes.SetOperation(relation, inputs, changes and not settings.batch, settings.ttl)
     return node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import TableException
 from penstock.table.logical.building import identity
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import PROCTIME, Join, Relation, Scan, Watermark
 from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import InputRef, conjunction
@@ -27,7 +28,7 @@ def choose_lookup_join(chooser: Chooser, relation: Join, keys: JoinKeys) -> Phys
         )
     scan, right = found
     asked = [expr.index for key in keys.right if isinstance(expr := right.exprs[key], InputRef)]
-    if not asked or len(asked) < len(keys.right) or relation.kind not in {"INNER", "LEFT"}:
+    if not asked or len(asked) < len(keys.right) or relation.kind not in {JoinKind.INNER, JoinKind.LEFT}:
         raise TableException("a lookup join is an INNER or LEFT JOIN with an equality of columns of both sides")
     settings, input = chooser.settings, chooser.choose(relation.left)
     connector, table = declare(settings, scan, scan.metadata)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import TableException
 from penstock.table.logical.nodes import PROCTIME, Correlate, Match
+from penstock.table.logical.row_patterns import RowPattern
 from penstock.table.physical import order_nodes as nodes
 from penstock.table.physical.physical_node import PhysicalNode
 from penstock.table.rules.implementation.chooser import Chooser, Rule
@@ -22,25 +21,19 @@ def choose_match(chooser: Chooser, relation: Match) -> PhysicalNode:
     input = chooser.choose(relation.input)
     if input.changelog:
         raise TableException("Match Recognize doesn't support consuming update and delete changes")
-    _refuse_reluctant_option(relation.spec.pattern)
-    _refuse_greedy_end(relation.spec.pattern)
+    _check_pattern(relation.spec.pattern)
     time = relation.spec.order[0].index
     timed = relation.input.columns[time].time != PROCTIME
     return nodes.Match(relation, (input,), False, time if timed else None)
 
 
-def _refuse_reluctant_option(tree: Any) -> None:
-    if tree[0] == "var" and tree[2:] == (0, 1, False):
+def _check_pattern(pattern: RowPattern) -> None:
+    """Refuse quantifiers that Flink refuses."""
+    elements = pattern.elements()
+    last = elements[-1]
+    if any((one.low, one.high, one.greedy) == (0, 1, False) for one in elements):
         raise TableException("Reluctant optional variables are not supported yet.")
-    for part in tree[1:] if tree[0] == "seq" else ():
-        _refuse_reluctant_option(part)
-
-
-def _refuse_greedy_end(tree: Any) -> None:
-    last = tree
-    while last[0] == "seq":
-        last = last[-1]
-    if last[4] and last[2] != last[3] and last[2:4] != (0, 1):
+    if last.greedy and last.low != last.high and (last.low, last.high) != (0, 1):
         raise TableException("Greedy quantifiers are not allowed as the last element of a Pattern yet.")
 
 

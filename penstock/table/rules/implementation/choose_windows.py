@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import Aggregate, Expand, Relation, WindowTable, walk_plan
 from penstock.table.logical.optimised_nodes import Calc, SliceTable, WindowTableAggregate
 from penstock.table.logical.rex import InputRef, refs
@@ -38,7 +39,7 @@ def choose_window_aggregate(chooser: Chooser, relation: Aggregate, keys: WindowK
     below = _above_slices(relation)
     changelog = chooser.choose(relation.input if below is None else _rows_of(below)).changelog
     folds = tuple(folds_for(relation.calls, relation.input.columns, changelog))
-    in_sessions = windows.spec[0] == "SESSION"
+    in_sessions = windows.spec[0] == WindowKind.SESSION
     if (
         not groups_in_arrow([relation.columns[position].type for position in keys.plain], folds)
         or not _bounds_stay(relation.input)
@@ -96,7 +97,7 @@ def _share(relation: Aggregate, folds: Sequence[Fold], slicing: Slicing) -> bool
     """Return True if windows can be computed by merging the accumulators of slices."""
     return (
         slicing.is_shared
-        and slicing.kind != "SESSION"
+        and slicing.kind != WindowKind.SESSION
         and _bounds_stay(relation.input)
         and all(fold.in_any_order for fold in folds)
     )
@@ -115,7 +116,7 @@ def _above_slices(relation: Aggregate) -> Relation | None:
 
 def _with_slices(relation: Relation) -> Relation | None:
     if isinstance(relation, WindowTable):
-        if relation.kind == "TUMBLE":
+        if relation.kind == WindowKind.TUMBLE:
             return None
         return SliceTable(**{part.name: getattr(relation, part.name) for part in fields(relation)})
     if not isinstance(relation, Calc | Expand) or not _leaves_bounds_alone(relation):
@@ -133,9 +134,9 @@ def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
     if windows is None:
         return False
     if isinstance(relation, Expand):
-        return windows.spec[0] != "SESSION"
+        return windows.spec[0] is not WindowKind.SESSION
     bounds = {position for position, _ in windows.roles}
-    if relation.condition is not None and (windows.spec[0] == "SESSION" or refs(relation.condition) & bounds):
+    if relation.condition is not None and (windows.spec[0] == WindowKind.SESSION or refs(relation.condition) & bounds):
         return False
     return all(isinstance(expr, InputRef) or not refs(expr) & bounds for expr in relation.exprs)
 

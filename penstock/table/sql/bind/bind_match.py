@@ -41,7 +41,7 @@ def match_relation(queries: QueryBinder, node: Matched, relation: Relation, scop
         raise not_supported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
     if not node.measures:
         raise invalid(node.at, "MATCH_RECOGNIZE needs MEASURES, which say what comes out")
-    variables = _variables(node.pattern)
+    variables = [element.name for element in node.pattern.elements()]
     _check_names(node, variables)
     plain = queries.expressions(scope, "in MATCH_RECOGNIZE")
     partition = tuple(_column(plain, one) for one in node.partition)
@@ -66,10 +66,6 @@ def _measure(name: str, rex: Rex) -> Column:
 
 
 # --- checks ---
-def _variables(tree: Any) -> list[str]:
-    return [tree[1]] if tree[0] == "var" else [name for part in tree[1:] for name in _variables(part)]
-
-
 def _check_names(node: Matched, variables: list[str]) -> None:
     doubled = [name for name in variables if variables.count(name) > 1]
     if doubled:

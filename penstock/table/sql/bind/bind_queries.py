@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from penstock.table.logical.kinds import SetKind
 from penstock.table.logical.nodes import Column, Columns, Project, Relation, SetOperation, Sort, Values
 from penstock.table.logical.rex import Rex, SortKey
 from penstock.table.sql.bind import select as selects
@@ -90,7 +91,7 @@ class QueryBinder:
         if all(one is not None for row in folded for one in row):
             return Values(columns, tuple(tuple(one.value for one in row if one) for row in folded))
         parts = tuple(Project(columns, ONE_ROW, row) for row in cast)
-        return parts[0] if len(parts) == 1 else SetOperation(columns, parts, "UNION", True)
+        return parts[0] if len(parts) == 1 else SetOperation(columns, parts, SetKind.UNION, True)
 
     def _value_type(self, node: ValueRows, rows: Sequence[Sequence[Rex]], index: int) -> DataType:
         found = self.functions.common_type([row[index].type for row in rows])
@@ -140,17 +141,17 @@ def combine(
         aims.append(aim)
     alike = [cast_columns(functions, part, aims) for part in parts]
     first = alike[0]
-    flat = isinstance(first, SetOperation) and (first.kind, first.all) == (kind, every) and kind == "UNION"
+    flat = isinstance(first, SetOperation) and (first.kind, first.all) == (kind, every) and kind == SetKind.UNION
     if flat and isinstance(first, SetOperation):
         alike = [*first.parts, *alike[1:]]
-    return SetOperation(_unite_columns(parts[0].names(), alike, aims, kind), tuple(alike), kind, every)
+    return SetOperation(_unite_columns(parts[0].names(), alike, aims, kind), tuple(alike), SetKind(kind), every)
 
 
 def _unite_columns(names: Sequence[str], parts: Sequence[Relation], aims: Sequence[DataType], kind: str) -> Columns:
     columns = []
     for index, (name, aim) in enumerate(zip(names, aims, strict=True)):
         mine = [part.columns[index] for part in parts]
-        if kind != "UNION":
+        if kind != SetKind.UNION:
             mine = mine[:1]
         nullable = any(column.type.is_nullable for column in mine)
         times = {column.time for column in mine}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableException, ValidationException
 from penstock.table.logical.changelog_relations import refuse_batch
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import Column, Columns, Correlate, Join, Relation
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
 from penstock.table.sql.bind import changelog_functions
@@ -145,7 +146,7 @@ class FromClause:
     ) -> tuple[Relation, Scope]:
         width = len(left[0].columns)
         both = left[1].beside(right[1], width)
-        kind = "INNER" if node.kind == "CROSS" and not node.natural else node.kind
+        kind = JoinKind.INNER if node.kind == "CROSS" and not node.natural else JoinKind(node.kind)
         names = self._common(node, left[1], right[1])
         condition = self._using(node, both, names) if names else self._condition(node, both)
         columns = columns_of_join(left[0].columns, right[0].columns, kind)
@@ -223,7 +224,8 @@ class FromClause:
         plan = self.queries.query(source.query, scope.inside(self.outer))
         plan, other = self._name_columns(plan, right, source)
         condition = self._condition(node, scope.beside(other, len(left.columns)))
-        joined = lateral_join(self.functions, left, plan, "LEFT" if node.kind == "LEFT" else "INNER", condition)
+        kind = JoinKind.LEFT if node.kind == "LEFT" else JoinKind.INNER
+        joined = lateral_join(self.functions, left, plan, kind, condition)
         return joined, scope.beside(other, len(left.columns)).with_types(joined.columns)
 
     # --- table functions and UNNEST ---
@@ -309,9 +311,9 @@ def _is_correlated(clause: FromClause, source: Source) -> bool:
 
 def columns_of_join(left: Columns, right: Columns, kind: str) -> Columns:
     """Return the columns of a join. Those of a side that may be missing become nullable."""
-    if kind in {"SEMI", "ANTI"}:
+    if kind in {JoinKind.SEMI, JoinKind.ANTI}:
         return left
-    return (*_pad(left, kind in {"RIGHT", "FULL"}), *_pad(right, kind in {"LEFT", "FULL"}))
+    return (*_pad(left, kind in {JoinKind.RIGHT, JoinKind.FULL}), *_pad(right, kind in {JoinKind.LEFT, JoinKind.FULL}))
 
 
 def _pad(columns: Columns, missing: bool) -> Columns:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Aggregate, Column, Columns, Expand, GroupWindow, Relation
 from penstock.table.logical.rex import AggregateCall, InputRef, Literal, Rex, SortKey, Subquery, rewritten
 from penstock.table.sql.bind.bind_expressions import ExpressionBinder
@@ -27,7 +28,7 @@ _GROUP_WINDOWS = {"TUMBLE": 2, "HOP": 3, "SESSION": 2}
 class Window:
     """A group window: the time column, and sizes in milliseconds."""
 
-    kind: str
+    kind: WindowKind
     args: tuple[Rex, ...]
     """The time attribute and the intervals. They identify functions of the same window."""
     size: int
@@ -92,7 +93,7 @@ class _Keys:
         if not isinstance(args[0], InputRef) or not isinstance(args[0].type, TimestampType | LocalZonedTimestampType):
             raise invalid(node.at, f"{kind} needs a time attribute, not {args[0]}")
         size, slide = (spans[1], spans[0]) if kind == "HOP" else (spans[0], 0)
-        self.window = Window(kind, args, size, slide)
+        self.window = Window(WindowKind(kind), args, size, slide)
 
 
 def _union(sets: Sequence[set[int]]) -> set[int]:

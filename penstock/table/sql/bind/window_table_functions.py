@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.table.logical.kinds import WindowKind
 from penstock.table.logical.nodes import PROCTIME, ROWTIME, Column, Relation, WindowTable
 from penstock.table.logical.rex import InputRef, Literal, Rex
 from penstock.table.sql.parse.problems import invalid, not_supported, suggestion
@@ -63,7 +64,8 @@ def window_table(
     if abs(spans.get("OFFSET", 0)) >= size:
         raise invalid(args["OFFSET"].at, f"{kind} needs an offset that is shorter than the size of its windows")
     keys = tuple(_key(one, args["DATA"]) for one in partition)
-    return WindowTable(_columns(relation, time), relation, kind, time, size, slide, spans.get("OFFSET", 0), keys)
+    offset = spans.get("OFFSET", 0)
+    return WindowTable(_columns(relation, time), relation, WindowKind(kind), time, size, slide, offset, keys)
 
 
 def _columns(relation: Relation, time: int) -> tuple[Column, ...]:

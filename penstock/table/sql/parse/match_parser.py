@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from penstock.table.logical.row_patterns import PatternSequence, PatternVariable, RowPattern
 from penstock.table.sql.parse.expression_parser import ExpressionParser
 from penstock.table.sql.parse.problems import IllegalArgumentException
 from penstock.table.sql.parse.syntax import Item, Matched, Node, Source
@@ -79,19 +78,19 @@ class MatchParser(ExpressionParser):
         return tuple(found)
 
     # --- patterns ---
-    def _alternatives(self) -> Any:
+    def _alternatives(self) -> RowPattern:
         first = self._sequence()
         if self.sees_symbol("|"):
             self.refuse("the alternative | in patterns is")
         return first
 
-    def _sequence(self) -> Any:
+    def _sequence(self) -> RowPattern:
         parts = [self._part()]
         while not self.sees_symbol(")") and not self.sees_symbol("|"):
             parts.append(self._part())
-        return parts[0] if len(parts) == 1 else ("seq", *parts)
+        return parts[0] if len(parts) == 1 else PatternSequence(tuple(parts))
 
-    def _part(self) -> Any:
+    def _part(self) -> RowPattern:
         if self.sees("PERMUTE") or self.sees_symbol("{"):
             self.refuse(_ONLY_VARIABLES)
         if self.accept_symbol("("):
@@ -101,7 +100,7 @@ class MatchParser(ExpressionParser):
                 self.refuse("a quantifier behind a group in patterns is")
             return inside
         name = self.name()
-        return ("var", name, *self._quantifier())
+        return PatternVariable(name, *self._quantifier())
 
     def _quantifier(self) -> tuple[int, int | None, bool]:
         low, high = self._counts()

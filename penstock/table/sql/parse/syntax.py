@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.table.logical.row_patterns import RowPattern
 from penstock.table.sql.parse.tokens import Position
 from penstock.table.types.data_types import DataType
 
@@ -228,7 +229,7 @@ class Joined(Source):
 
 @dataclass(frozen=True)
 class Matched(Source):
-    """MATCH_RECOGNIZE. `pattern` is a tree as in penstock.table.logical.nodes.MatchSpec."""
+    """MATCH_RECOGNIZE."""
 
     source: Source
     partition: tuple[Node, ...]
@@ -236,7 +237,7 @@ class Matched(Source):
     measures: tuple[Item, ...]
     all_rows: bool
     skip: tuple[str, str | None]
-    pattern: Any
+    pattern: RowPattern
     within: Node | None
     subsets: tuple[tuple[str, tuple[str, ...]], ...]
     defines: tuple[tuple[str, Node], ...]

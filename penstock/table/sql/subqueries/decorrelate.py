@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.errors import TableException
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import (
     Aggregate,
     Column,
@@ -76,7 +77,7 @@ class _Replacing:
         if isinstance(relation, Project):
             below, exprs = self._values(relation.input, relation.exprs)
             return replace(relation, input=below, exprs=exprs)
-        if isinstance(relation, Join) and relation.kind == "INNER" and relation.temporal is None:
+        if isinstance(relation, Join) and relation.kind == JoinKind.INNER and relation.temporal is None:
             product = replace(relation, condition=None)
             assert relation.condition is not None
             return self._filter(Filter(product.columns, product, relation.condition))
@@ -92,7 +93,7 @@ class _Replacing:
                 "a query in the condition of an outer join must not refer to the tables that are joined; write it in "
                 "WHERE"
             )
-        if relation.kind == "LEFT" and all(index >= width for rex in mine for index in refs(rex)):
+        if relation.kind == JoinKind.LEFT and all(index >= width for rex in mine for index in refs(rex)):
             return self._left_join(relation, mine)
         return self._with_sides(relation, mine)
 
@@ -112,7 +113,8 @@ class _Replacing:
         moved = {rex: left_tests[index] for index, rex in enumerate(of_left)}
         moved |= {rex: shift_refs(right_tests[index], len(left.columns)) for index, rex in enumerate(of_right)}
         parts = [moved[rex] if rex in moved else _behind(rex, width, more) for rex in conjuncts(relation.condition)]
-        inner = (*relation.columns[:width], *_pad(left.columns[width:], relation.kind in {"RIGHT", "FULL"}))
+        pads_left = relation.kind in {JoinKind.RIGHT, JoinKind.FULL}
+        inner = (*relation.columns[:width], *_pad(left.columns[width:], pads_left))
         outer = (*relation.columns[width:], *_pad(right.columns[len(relation.right.columns) :], True))
         joined = replace(relation, columns=(*inner, *outer), left=left, right=right, condition=conjunction(parts))
         kept = [*range(width), *range(width + more, width + more + len(relation.columns) - width)]
@@ -168,7 +170,7 @@ class _Replacing:
             tests = [self._not_false(tests)]
         condition = conjunction([*conditions, *tests])
         null_aware = unknown and not conditions
-        kind = "ANTI" if negated else "SEMI"
+        kind = JoinKind.ANTI if negated else JoinKind.SEMI
         return Join(plan.columns, plan, inside.plan, kind, condition, null_aware=null_aware)
 
     def _not_false(self, tests: Sequence[Rex]) -> Rex:
@@ -287,7 +289,7 @@ class _Replacing:
         tests = [self._equal(arg, around(marked.ref(index), width)) for index, arg in enumerate(args)]
         for index, one in zip(inner, outer, strict=True):
             tests.append(around(one.compare(self.functions, marked.ref(keys.index(index))), width))
-        joined = _join(plan, marked, "LEFT", conjunction(tests))
+        joined = _join(plan, marked, JoinKind.LEFT, conjunction(tests))
         return joined, self._call("IS NOT NULL", joined.ref(len(joined.columns) - 1))
 
     def _compare(self, plan: Relation, inside: Pulled, arg: Rex, kind: str) -> tuple[Relation, Rex]:
@@ -314,7 +316,7 @@ class _Replacing:
     # --- joins and calls ---
     def _left(self, plan: Relation, inside: Pulled) -> Relation:
         width = len(plan.columns)
-        return _join(plan, inside.plan, "LEFT", conjunction([around(rex, width) for rex in inside.predicates]))
+        return _join(plan, inside.plan, JoinKind.LEFT, conjunction([around(rex, width) for rex in inside.predicates]))
 
     def _empty(self, total: Rex) -> Rex:
         zero = Literal(BigIntType(False), 0)
@@ -345,7 +347,7 @@ def _has_query(rex: Rex) -> bool:
     return any(isinstance(part, Subquery) for part in walk(rex))
 
 
-def _join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
+def _join(left: Relation, right: Relation, kind: JoinKind, condition: Rex | None) -> Join:
     return Join(_join_columns(left.columns, right.columns, kind), left, right, kind, condition)
 
 
@@ -366,7 +368,7 @@ def _pad(columns: Columns, missing: bool) -> Columns:
 
 def _join_columns(left: Columns, right: Columns, kind: str) -> Columns:
     padded = tuple(replace(one, type=one.type.nullable()) for one in right)
-    return (*left, *(padded if kind == "LEFT" else right))
+    return (*left, *(padded if kind == JoinKind.LEFT else right))
 
 
 def _nullable(rex: Rex, columns: Columns) -> Rex:
@@ -388,7 +390,9 @@ def one_row(plan: Relation) -> bool:
 
 
 # --- LATERAL ---
-def lateral_join(functions: Functions, left: Relation, right: Relation, kind: str, condition: Rex | None) -> Relation:
+def lateral_join(
+    functions: Functions, left: Relation, right: Relation, kind: JoinKind, condition: Rex | None
+) -> Relation:
     """Return a join whose right side refers to the left.
 
     An aggregate over no rows gives no row here, as in Flink. It gives its value only if it stands alone in a LEFT JOIN.
@@ -396,7 +400,7 @@ def lateral_join(functions: Functions, left: Relation, right: Relation, kind: st
     right = decorrelate(functions, right)
     if not is_correlated_plan(right):
         return _join(left, right, kind, condition)
-    alone = kind == "LEFT" and len(right.columns) == 1 and condition is None
+    alone = kind == JoinKind.LEFT and len(right.columns) == 1 and condition is None
     try:
         inside = pull_up(functions, right)
     except NotPulled:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import TableException
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import (
     Aggregate,
     Column,
@@ -70,7 +71,7 @@ class _Attaching:
     def attach(self, plan: Relation) -> Relation:
         """Return the plan with the columns of the domain after its own."""
         if not is_correlated_plan(plan):
-            return Join((*plan.columns, *self.domain.columns), plan, self.domain, "INNER", None)
+            return Join((*plan.columns, *self.domain.columns), plan, self.domain, JoinKind.INNER, None)
         attach = _ATTACH.get(type(plan))
         if attach is None:
             raise TableException(
@@ -113,7 +114,7 @@ class _Attaching:
         return Filter(below.columns, below, self._rex(plan.condition, len(plan.input.columns)))
 
     def join(self, plan: Join) -> Relation:
-        if plan.kind not in {"INNER", "LEFT", "SEMI", "ANTI"} or plan.temporal is not None:
+        if plan.kind not in {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI} or plan.temporal is not None:
             raise TableException(f"a query inside of a {plan.kind} join cannot refer to the query around it")
         left = self.attach(plan.left)
         inside = is_correlated_plan(plan.right)
@@ -123,7 +124,7 @@ class _Attaching:
         if inside:
             first = width + size + len(plan.right.columns)
             tests += [same(one, other) for one, other in zip(self._domain(width), self._domain(first), strict=True)]
-        only_left = plan.kind in {"SEMI", "ANTI"}
+        only_left = plan.kind in {JoinKind.SEMI, JoinKind.ANTI}
         columns = left.columns if only_left else (*left.columns, *_pad(right, plan.kind))
         joined = replace(plan, columns=columns, left=left, right=right, condition=conjunction(tests))
         return joined if only_left else self._behind(joined, len(plan.columns), width)
@@ -152,8 +153,8 @@ class _Attaching:
         """Add the row that an aggregate without keys has for no rows."""
         size = len(self.domain.columns)
         tests = [same(one, other) for one, other in zip(self._domain(0), self._domain(size), strict=True)]
-        columns = (*self.domain.columns, *_pad(made, "LEFT"))
-        joined = Join(columns, self.domain, made, "LEFT", conjunction(tests))
+        columns = (*self.domain.columns, *_pad(made, JoinKind.LEFT))
+        joined = Join(columns, self.domain, made, JoinKind.LEFT, conjunction(tests))
         exprs: list[Rex] = []
         for n, call in enumerate(plan.calls):
             value: Rex = joined.ref(2 * size + n)
@@ -199,7 +200,7 @@ class _Attaching:
 
 
 def _pad(relation: Relation, kind: str) -> tuple[Column, ...]:
-    if kind != "LEFT":
+    if kind != JoinKind.LEFT:
         return relation.columns
     return tuple(replace(column, type=column.type.nullable()) for column in relation.columns)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import TableException
+from penstock.table.logical.kinds import JoinKind
 from penstock.table.logical.nodes import Aggregate, Column, Filter, Join, Over, Project, Relation, Sort
 from penstock.table.logical.rex import (
     AggregateCall,
@@ -92,7 +93,7 @@ def _apply_conditions(below: Pulled, conditions: Sequence[Rex]) -> Pulled:
 
 
 def _join(functions: Functions, plan: Join) -> Pulled:
-    if plan.kind != "INNER":
+    if plan.kind != JoinKind.INNER:
         return _one_sided_join(functions, plan)
     left, right = pull_up(functions, plan.left), pull_up(functions, plan.right)
     if left.single or right.single or plan.temporal is not None:
@@ -105,13 +106,13 @@ def _join(functions: Functions, plan: Join) -> Pulled:
     conditions = [both.substitute(rex) for rex in conjuncts(plan.condition)]
     own = conjunction([rex for rex in conditions if not is_correlated(rex)])
     outer = tuple(rex for rex in conditions if is_correlated(rex))
-    return Pulled(Join(columns, left.plan, right.plan, "INNER", own), outputs, predicates + outer)
+    return Pulled(Join(columns, left.plan, right.plan, JoinKind.INNER, own), outputs, predicates + outer)
 
 
 def _one_sided_join(functions: Functions, plan: Join) -> Pulled:
     """Pull up through a join that keeps the rows of the left. Only the left side may be correlated."""
     wrong = is_correlated_plan(plan.right) or (plan.condition is not None and is_correlated(plan.condition))
-    if plan.kind not in {"LEFT", "SEMI", "ANTI"} or wrong:
+    if plan.kind not in {JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI} or wrong:
         raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a {plan.kind} join")
     left = materialise(pull_up(functions, plan.left))
     width, old = len(left.plan.columns), len(plan.left.columns)
