@@ -407,14 +407,19 @@ def test_the_time_for_a_handshake_begins_with_the_connection(applicant):
     assert 0 < made.deadline - links.time.monotonic() <= links.HANDSHAKE_SECONDS
 
 
-def test_a_peer_with_the_certificate_that_says_nothing_keeps_nobody_waiting(monkeypatch):
+@pytest.mark.parametrize("says", ["nothing", "half of a message"])
+def test_a_peer_with_the_certificate_that_falls_silent_keeps_nobody_waiting(monkeypatch, says):
     monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 600)
     identity = new_identity()
     listener = Listener(SECRET, "127.0.0.1", "127.0.0.1", identity)
     door = Door(listener)
     address = replace(listener.address, machine="another")
     silent = encrypt(socket.create_connection((address.host, address.port)), identity, False, 60)
-    assert len(links._exactly(silent, links.CHALLENGE_BYTES)) == links.CHALLENGE_BYTES
+    guest = Guest(SECRET, links._exactly(silent, links.CHALLENGE_BYTES))
+    if says != "nothing":
+        silent.sendall(guest.reply)
+        assert guest.trusts(links._exactly(silent, links.PROOF_BYTES))
+        silent.sendall(links._HEADER.pack(5, *TAG) + b"he")
     made = connect(address, SECRET, identity)
     send(made, TAG, b"hello")
     said, accepted = door.guest(60)

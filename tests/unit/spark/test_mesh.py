@@ -175,6 +175,25 @@ def test_nobody_gets_more_than_one_message_ahead_of_a_slow_slot(number, slow, si
         other.result(SECONDS)
 
 
+def test_a_slot_that_waits_for_a_slow_one_costs_no_processor_time():
+    """Another slot has sent this stage's message and more, which must not wake the one that waits."""
+    made = meshes(3)
+
+    def processor_seconds():
+        began = time.thread_time()
+        made[0].exchange(NOW, [b"", b"small", b"x" * 20_000])
+        return time.thread_time() - began
+
+    for receiver in (0, 2):
+        inject(made[1], receiver, NOW)
+    spent = in_thread(processor_seconds)
+    time.sleep(0.3)  # until the first message has been read
+    inject(made[1], 0, NOW._replace(stage=1))
+    time.sleep(1)
+    in_thread(made[2].exchange, NOW, [b"late"] * 3).result(SECONDS)
+    assert spent.result(SECONDS) < 0.05
+
+
 # --- links that are lost, and messages out of place ---
 def ends(made, body=b"small", gone=None):
     """How an exchange ends in each slot but one; whoever fails lets go of its links, as at the end of an attempt."""
