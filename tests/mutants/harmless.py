@@ -7,6 +7,11 @@ from tests.mutants.mutations import Mutant
 COUNTED = "len(set(self._live.values()))"
 HARMLESS: dict[tuple[str, str, str], str] = {
     (
+        "engine/exchange/frames.py",
+        "self._timed = False",
+        "constant: False  ->  True",
+    ): "Writers say whether records have timestamps before they add the first one.",
+    (
         "engine/operators/timers.py",
         "if len(set(self._live.values())) < len(self._live):",
         f"compare: {COUNTED} < len(self._live)  ->  {COUNTED} <= len(self._live)",
