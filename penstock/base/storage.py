@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 
 import fsspec
@@ -137,7 +138,8 @@ class Storage:
         """Create a file that is either complete or absent. Raise AlreadyThere if another process has created it.
 
         A file with the same bytes may come from an earlier attempt of this call whose answer was lost, and
-        counts as created by it. A caller that must be certain writes unique bytes.
+        counts as created by it. A caller that must be certain writes unique bytes. If a storage returns only a part
+        of such a file, it is read again. A StorageError says that it stayed unclear who has created the file.
         """
         if not self.local and self.exists(name):
             raise self._exists(name)
@@ -162,7 +164,7 @@ class Storage:
             self._retry("create", name, lambda: self._put(name, data))
             return
         draft = f"{name}.{uuid.uuid4().hex}.draft"
-        publish = self._link if self.local else self._move_blindly if blindly else self._move
+        publish = self._link if self.local else self._move_blindly if blindly else partial(self._move, data)
         try:
             self._retry("create", name, lambda: self._write(self.path(draft), [data]))
             self._retry("create", name, lambda: publish(draft, name))
@@ -192,8 +194,11 @@ class Storage:
             found = self.fs.cat_file(self.path(name))
         except FileNotFoundError:
             raise OSError("somebody else has made it, and deleted it again") from None
-        if found != data:
-            raise self._exists(name) from None
+        if found == data:
+            return
+        if data.startswith(found):
+            raise OSError("only a part of it was read, so that nobody can tell who has made it")
+        raise self._exists(name) from None
 
     def _link(self, draft: str, name: str) -> None:
         source, path = self.path(draft), self.path(name)
@@ -209,11 +214,11 @@ class Storage:
             raise
         _sync_folder(os.path.dirname(path))
 
-    def _move(self, draft: str, name: str) -> None:
+    def _move(self, data: bytes, draft: str, name: str) -> None:
         if not self.fs.exists(self.path(name)):
             self._move_blindly(draft, name)
         elif self.fs.exists(self.path(draft)):  # otherwise an attempt that seemed to fail has succeeded
-            self._compare(name, self.fs.cat_file(self.path(draft)))  # or has copied a part of the file
+            self._compare(name, data)  # or has copied a part of the file
 
     def _move_blindly(self, draft: str, name: str) -> None:
         source = self.path(draft)

@@ -55,6 +55,13 @@ def test_seeds_that_once_failed(seed):
     check(seed)
 
 
+@pytest.mark.parametrize("seed", [130000581])
+def test_short_seeds_that_once_failed(seed):
+    """581: metadata that had been copied, whose draft could not be deleted, and of which a part was read then, counted
+    as another driver's, and its files were deleted."""
+    check(seed, short_runs.program_of(seed))
+
+
 def test_a_seed_always_tells_the_same_story():
     steps = short_runs.uninterrupted(WHOLE)[1]
     first, second = (simulate(WHOLE, 7, steps=steps, faults=LIKELIHOOD) for _ in range(2))

@@ -289,6 +289,27 @@ class TestCreate:
             Storage(shelf.url).create("f", DATA)
         assert shelf.content("f") == b"theirs"
 
+    def test_an_own_file_of_which_a_part_is_read_is_not_that_of_somebody_else(self, shelf, monkeypatch):
+        """A rename copies the file, but cannot delete the first one, and the copy is not read whole at once."""
+        replace, read, parts = shelf._rename, shelf.cat_file, [DATA[:7], b""]
+
+        def copy(self, path1, path2):
+            draft = self.files[path1]
+            replace(self, path1, path2)
+            self.files[path1] = draft
+            raise error(errno.EIO)
+
+        monkeypatch.setattr(shelf, "_rename", copy)
+        monkeypatch.setattr(shelf, "cat_file", lambda self, *a, **k: parts.pop() if parts else read(self, *a, **k))
+        Storage(shelf.url).create("f", DATA)
+        assert shelf.content("f") == DATA and not parts
+
+    def test_who_has_made_a_file_stays_open_if_only_a_part_can_be_read(self, bucket):
+        bucket.put("f", DATA[:7])
+        with pytest.raises(StorageError, match="only a part of it was read") as unclear:
+            Storage(bucket.url)._place("f", DATA)
+        assert not isinstance(unclear.value, AlreadyThere)
+
     def test_a_file_system_without_hard_links_is_named(self, tmp_path, monkeypatch):
         def refuse(source, path):
             raise PermissionError(errno.EPERM, "Operation not permitted")
