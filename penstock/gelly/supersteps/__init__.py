@@ -1,0 +1,1 @@
+"""Supersteps: iterations over parts of a graph that stay in their slots, with messages between them."""
