@@ -1,0 +1,1 @@
+"""Changes of whole graphs: degrees of vertices and edges, filters, simple graphs."""

@@ -1,0 +1,1 @@
+"""Degrees of vertices, and filters by them."""

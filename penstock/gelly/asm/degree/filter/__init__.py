@@ -1,0 +1,1 @@
+"""Filters by degrees."""

@@ -1,0 +1,1 @@
+"""Graphs without loops and parallel edges: modules for directed and for undirected graphs."""

@@ -1,0 +1,112 @@
+"""Values that spread along edges until nothing changes: components, distances, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.gelly.columns.column_parts import ColumnPart, run_starts, values_column
+from penstock.gelly.columns.kernels import Kernel, keep_least, send_least
+from penstock.gelly.elements import Vertex
+
+
+class Spread:
+    """The values of the vertices of a part, and those that changed in the last superstep."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.active = np.ones(len(values), dtype=bool)
+
+
+class Propagation(Kernel):
+    """Base of the algorithms in which vertices that changed send their values."""
+
+    def initial(self, part: ColumnPart) -> Any:
+        """Return the values before the first superstep."""
+        return values_column(part.values)
+
+    def spread(self, part: ColumnPart) -> Spread:
+        """Return the state of a part."""
+        if part.state is None:
+            part.state = Spread(self.initial(part))
+        return part.state  # type: ignore[no-any-return]
+
+    def results(self, part: ColumnPart) -> Iterable[Any]:
+        return map(Vertex, part.ids.values, self.spread(part).values.tolist())
+
+
+class LeastValue(Propagation):
+    """Every vertex learns the least value that reaches it."""
+
+    def send(self, part: ColumnPart, task: Any) -> Iterable[tuple[int, Any]]:
+        spread = self.spread(part)
+        return send_least(part.out, spread.values, spread.active)
+
+    def receive(self, part: ColumnPart, batches: Sequence[Any], task: Any) -> float:
+        spread = self.spread(part)
+        spread.active = keep_least(spread.values, batches)
+        return int(spread.active.sum())
+
+
+class Distances(LeastValue):
+    """Every vertex learns its distance from a source, which is the sum of the values of edges."""
+
+    UNREACHABLE = float(np.finfo(np.float64).max)
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def initial(self, part: ColumnPart) -> Any:
+        distances = np.full(len(part), self.UNREACHABLE)
+        (number,) = part.ids.find([self.source])
+        if number >= 0:
+            distances[number] = 0.0
+        return distances
+
+    def send(self, part: ColumnPart, task: Any) -> Iterable[tuple[int, Any]]:
+        spread = self.spread(part)
+        with np.errstate(over="ignore"):
+            return list(send_least(part.out, spread.values, spread.active, np.add))
+
+
+class CommonLabel(Propagation):
+    """Every vertex takes the label that most of its neighbours have, and of several the greatest."""
+
+    def send(self, part: ColumnPart, task: Any) -> Iterator[tuple[int, Any]]:
+        spread = self.spread(part)
+        for other, link in part.out.items():
+            chosen = spread.active[link.sources]
+            if chosen.any():
+                yield other, (link.targets[chosen], spread.values[link.sources[chosen]])
+
+    def receive(self, part: ColumnPart, batches: Sequence[Any], task: Any) -> float:
+        spread = self.spread(part)
+        spread.active = np.zeros(len(part), dtype=bool)
+        if not batches:
+            return 0
+        targets, labels = choose_labels(
+            np.concatenate([targets for targets, _ in batches]),
+            np.concatenate([labels for _, labels in batches]),
+            spread.values,
+        )
+        spread.values[targets] = labels
+        spread.active[targets] = True
+        return len(targets)
+
+
+def choose_labels(targets: Any, labels: Any, own: Any) -> tuple[Any, Any]:
+    """Return the vertices that labels have come to, and the label of each. The own one counts where none comes twice."""
+    distinct, codes = np.unique(labels, return_inverse=True)
+    pairs, counts = np.unique(targets * len(distinct) + codes, return_counts=True)
+    vertices, codes = np.divmod(pairs, len(distinct))
+    starts = run_starts(vertices)
+    most = np.maximum.reduceat(counts, starts)
+    sizes = np.diff(np.append(starts, len(vertices)))
+    is_most = counts == np.repeat(most, sizes)
+    chosen = distinct[np.maximum.reduceat(np.where(is_most, codes, -1), starts)]
+    vertices = vertices[starts]
+    keeps = (most == 1) & (own[vertices] > chosen).astype(bool)
+    chosen[keeps] = own[vertices][keeps]
+    return vertices, chosen

@@ -1,0 +1,1 @@
+"""Figures of graphs: modules for directed and for undirected graphs."""
