@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from penstock.base import pickling
-from penstock.engine.operators.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
+from penstock.dataset.operators import gathering  # noqa: F401 - these keep the `dumps` of now
+from penstock.engine.operators.batch import external_sort  # noqa: F401
 from penstock.engine.operators.sinks import sink_operators  # noqa: F401
 from penstock.engine.slot import slot  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names

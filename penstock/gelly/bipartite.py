@@ -169,4 +169,3 @@ class FullPair(SimplePair):
         middle, own = 1 - self.side, 3 + self.side
         values = first[own], second[own], first[2], second[2]
         return [Edge(source, target, Projection(first[middle], first[4 - self.side], *values))]
-

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
-
+from penstock.base.libraries import optional_library
 from penstock.dataset import DataSet, ExecutionEnvironment
 from penstock.dataset.plan.checks import check_count, check_type
 from penstock.errors import InvalidArgument, ProgramError
@@ -60,7 +59,9 @@ class GraphGenerator(ABC):
 def check_vertices(name: str, count: Any, least: int = 2) -> int:
     """Return a number of vertices. Raise an error if it is too small."""
     if not isinstance(count, int) or isinstance(count, bool) or count < least:
-        raise InvalidArgument(f"{name}: the number of vertices must be a whole number of at least {least}, not {count!r}")
+        raise InvalidArgument(
+            f"{name}: the number of vertices must be a whole number of at least {least}, not {count!r}"
+        )
     return count
 
 
@@ -202,7 +203,9 @@ class CirculantGraph(SizedGenerator):
             )
         new = range(offset, offset + length)
         if not set(new).isdisjoint(self.distances):
-            raise InvalidArgument(f"add_range: the distances {offset} to {offset + length - 1} overlap with earlier ones")
+            raise InvalidArgument(
+                f"add_range: the distances {offset} to {offset + length - 1} overlap with earlier ones"
+            )
         self.distances += new
         return self
 
@@ -274,12 +277,14 @@ class RMatEdges:
 
     def __call__(self, block: int) -> Iterator[Edge]:
         count = min(RMAT_BLOCK, self.edges - block * RMAT_BLOCK)
+        np = optional_library("numpy", "RMatGraph needs NumPy", "gelly")
         random = np.random.default_rng([self.seed, block])
         sources, targets = self.draw(random, count)
         return (Edge(source, target, None) for source, target in zip(sources.tolist(), targets.tolist(), strict=True))
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[Any, Any]:
+    def draw(self, random: Any, count: int) -> tuple[Any, Any]:
         """Return the sources and targets of random edges between vertices that exist."""
+        np = optional_library("numpy", "RMatGraph needs NumPy", "gelly")
         sources, targets = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         while len(sources) < count:
             rows, columns = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)

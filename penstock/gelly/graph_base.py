@@ -19,7 +19,9 @@ class GraphBase:
 
     def with_data(self, vertices: DataSet | None = None, edges: DataSet | None = None) -> Self:
         """Return a graph with other vertices or other edges. They are Vertex and Edge objects."""
-        return type(self)(vertices or self._vertices, edges or self._edges, self._env)
+        return type(self)(
+            self._vertices if vertices is None else vertices, self._edges if edges is None else edges, self._env
+        )
 
     def get_context(self) -> ExecutionEnvironment:
         """Return the environment that the graph belongs to."""
@@ -52,7 +54,8 @@ class GraphBase:
     def get_triplets(self) -> DataSet:
         """Return the edges with their vertices. Edges to vertices that are not in the graph are left out."""
         with_source = self._edges.join(self._vertices).where(0).equal_to(0).with_(SourceOfEdge())
-        return with_source.join(self._vertices).where(1).equal_to(0).with_(TripletOfEdge())
+        triplets: DataSet = with_source.join(self._vertices).where(1).equal_to(0).with_(TripletOfEdge())
+        return triplets
 
     def number_of_vertices(self) -> int:
         """Run a job, and return the number of vertices."""
@@ -76,7 +79,8 @@ class GraphBase:
         return self.out_degrees().union(self.in_degrees()).group_by(0).sum(1)
 
     def _degrees(self, end: int) -> DataSet:
-        return self._vertices.co_group(self._edges).where(0).equal_to(end).with_(CountOfVertex())
+        degrees: DataSet = self._vertices.co_group(self._edges).where(0).equal_to(end).with_(CountOfVertex())
+        return degrees
 
 
 def vertices_of(data: DataSet) -> DataSet:
@@ -100,4 +104,4 @@ def other_end(position: int) -> int:
 
 def is_function(value: Any) -> bool:
     """Return True if an argument is an initializer of vertices, and not edges or an environment."""
-    return callable(value) or callable(getattr(value, "map", None)) and not isinstance(value, DataSet)
+    return callable(value) or (callable(getattr(value, "map", None)) and not isinstance(value, DataSet))

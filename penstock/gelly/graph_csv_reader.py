@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from penstock.dataset import ExecutionEnvironment
 from penstock.errors import ProgramError
@@ -34,7 +34,7 @@ class GraphCsvReader:
         self._initializer = initializer
         self._env = env
 
-    def __getattr__(self, name: str) -> Callable[..., Self]:
+    def __getattr__(self, name: str) -> Callable[..., GraphCsvReader]:
         option, _, side = name.rpartition("_")
         if option not in _OPTIONS or side not in ("vertices", "edges"):
             raise AttributeError(f"GraphCsvReader has no option {name!r}")
@@ -42,7 +42,7 @@ class GraphCsvReader:
         if reader is None:
             raise ProgramError(f"{name}: the graph is read from edges alone")
 
-        def set_option(*arguments: Any) -> Self:
+        def set_option(*arguments: Any) -> GraphCsvReader:
             getattr(reader, option)(*arguments)
             return self
 

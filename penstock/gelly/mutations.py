@@ -91,7 +91,8 @@ class Mutations(Transformations):
     def intersect(self, graph: Self, distinct_edges: bool) -> Self:
         """Return the edges that are in both graphs with the same values, and their vertices, which have no values.
 
-        Without `distinct_edges` an edge that is m times in one graph and n times in the other comes 2 * min(m, n) times.
+        Without `distinct_edges` an edge that is m times in one graph and n times in the other comes 2 * min(m, n)
+        times.
         """
         check_type("intersect", "graph", graph, GraphBase)
         check_type("intersect", "distinct_edges", distinct_edges, bool)

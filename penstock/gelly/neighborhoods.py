@@ -30,7 +30,7 @@ class Neighborhoods(GraphBase):
         return values.group_by(0).reduce(ReducedPairs(function, "reduce_edges"))
 
     def reduce_on_neighbors(self, function: Any, direction: EdgeDirection) -> DataSet:
-        """Combine the values of the neighbours of each vertex, two at a time. Return (id, value) for those with some."""
+        """Combine the values of the neighbours of each vertex, two at a time. Return (id, value) if there are some."""
         check_function("reduce_on_neighbors", function, "reduce_neighbors")
         neighbors = self._neighbors_by_vertex("reduce_on_neighbors", direction)
         values = neighbors.map(lambda triple: (triple[0], triple[2][1]))
@@ -60,7 +60,8 @@ class Neighborhoods(GraphBase):
 
     def _group_reduce(self, data: DataSet, function: Any, method: str, with_vertex: bool) -> DataSet:
         if with_vertex:
-            return self._vertices.co_group(data).where(0).equal_to(0).with_(WithVertex(function, method))
+            results: DataSet = self._vertices.co_group(data).where(0).equal_to(0).with_(WithVertex(function, method))
+            return results
         return data.group_by(0).reduce_group(WithoutVertex(function, method))
 
     def _edges_by_vertex(self, method: str, direction: EdgeDirection) -> DataSet:

@@ -28,4 +28,4 @@ class InvalidVertexIdsValidator(GraphValidator):
         """Return True if all edges begin and end at vertices of the graph."""
         ends = graph.get_edges().flat_map(lambda edge: [(edge[0],), (edge[1],)])
         unknown = graph.get_vertices().co_group(ends).where(0).equal_to(0).with_(UnknownIds())
-        return unknown.first(1).count() == 0
+        return not unknown.first(1).collect()

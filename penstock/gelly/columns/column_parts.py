@@ -1,7 +1,7 @@
 """Parts of a graph in columns: how dense numbers are found for vertices, and how edges become sorted arrays.
 
-A part numbers its own vertices. The other end of an edge may be in any part, so each part asks the others, once, for the
-numbers of the vertices that its edges lead to.
+A part numbers its own vertices. The other end of an edge may be in any part, so each part asks the others, once, for
+the numbers of the vertices that its edges lead to.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Ids:
 
     def __init__(self, batches: Sequence[Any]) -> None:
         """Create the table of these ids, which may come several times, in arrays and lists."""
-        self._sorted = self._numbers = None
+        self._sorted: Any = None
+        self._numbers: dict[Any, int] | None = None
         if all(isinstance(batch, np.ndarray) for batch in batches):
             self._sorted = np.unique(np.concatenate(batches)) if batches else np.empty(0, dtype=np.int64)
             self.values = self._sorted.tolist()
@@ -52,7 +53,7 @@ class Ids:
 
 def as_list(values: Any) -> list[Any]:
     """Return an array or a list as a list."""
-    return values.tolist() if isinstance(values, np.ndarray) else values
+    return list(values.tolist() if isinstance(values, np.ndarray) else values)
 
 
 class Link:
@@ -83,13 +84,14 @@ class Wanted:
 
     def __init__(self, sources: Any, ids: Any, values: Any, parts: int) -> None:
         self.sources, self.values = sources, values
+        self.distinct: Any
         if isinstance(ids, np.ndarray):
             self.distinct, self.places = np.unique(ids, return_inverse=True)
         else:
             self.distinct = distinct(ids)
             numbers = {each: number for number, each in enumerate(self.distinct)}
             self.places = np.array([numbers[each] for each in ids], dtype=np.int64)
-        self.owners = owners_of(self.distinct, parts)
+        self.owners: Any = owners_of(self.distinct, parts)
         self.numbers = np.full(len(self.distinct), UNKNOWN)
 
     def ask(self, part: int) -> Any:

@@ -82,7 +82,7 @@ def add_sums(size: int, batches: Iterable[Any]) -> Any:
 def send_least(
     links: dict[int, Link], state: Any, active: Any, weigh: Callable[[Any, Any], Any] | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """Yield, for each part, its vertices that edges of active vertices lead to, and the least value that comes there."""
+    """Yield, for each part, its vertices that edges of active vertices lead to, and the least values for them."""
     everything = bool(active.all())
     for part, link in links.items():
         sources, targets, values = link.sources, link.targets, link.values

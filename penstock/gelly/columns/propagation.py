@@ -97,7 +97,7 @@ class CommonLabel(Propagation):
 
 
 def choose_labels(targets: Any, labels: Any, own: Any) -> tuple[Any, Any]:
-    """Return the vertices that labels have come to, and the label of each. The own one counts where none comes twice."""
+    """Return the vertices with messages, and the label of each. The own one counts where none comes twice."""
     distinct, codes = np.unique(labels, return_inverse=True)
     pairs, counts = np.unique(targets * len(distinct) + codes, return_counts=True)
     vertices, codes = np.divmod(pairs, len(distinct))

@@ -170,7 +170,7 @@ class TriangleKernel(Kernel):
 
 
 class CountOfVertices(TriangleKernel):
-    """Counts, for each vertex, its neighbours and the edges between them. In a directed graph two opposite ones are two."""
+    """Counts the neighbours of each vertex and the edges between them. Two opposite edges are two if it is directed."""
 
     supersteps = 3
 

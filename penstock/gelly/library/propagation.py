@@ -26,7 +26,7 @@ class ConnectedComponents(GraphAlgorithm):
 
 
 class GSAConnectedComponents(ConnectedComponents):
-    """Finds components as ConnectedComponents does. In Gelly the two differ in the model of iterations that they use."""
+    """Finds components as ConnectedComponents does. In Gelly the two differ in their models of iterations."""
 
 
 class SingleSourceShortestPaths(GraphAlgorithm):

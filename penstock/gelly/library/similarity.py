@@ -76,7 +76,7 @@ class JaccardIndex(MirrorsResults, GraphAlgorithm):
 
     def run(self, graph: Graph) -> DataSet:
         """Return a JaccardIndexResult for each pair."""
-        edges = graph.run(EdgeSourceDegree()).map(lambda edge: (edge[1], edge[0], edge[2][1]))
+        edges: DataSet = graph.run(EdgeSourceDegree()).map(lambda edge: (edge[1], edge[0], edge[2][1]))
         pairs = edges.group_by(0).reduce_group(neighbor_pairs).group_by(0, 1).sum(2)
         results = pairs.flat_map(ScoredPair(self.minimum, self.maximum))
         return results.flat_map(mirror) if self.mirror_results else results

@@ -18,6 +18,7 @@ from penstock.dataset.operators.dataset_operator import DataSetOperator
 from penstock.engine.records.elements import Values
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.engine.state.key_groups import stable_hash
+from penstock.errors import ProgramError
 from penstock.graph.partitioning import Custom
 
 WORK = "work of the superstep"
@@ -43,14 +44,15 @@ class SuperstepProgram(ABC):
     def receive(self, part: Any, batches: Sequence[Any], task: Any) -> float:
         """Take the batches for a part. Return the work that it leaves, which the criterion looks at as a sum."""
 
-    def open(self, task: Any) -> None:
+    def open(self, task: Any) -> None:  # noqa: B027 - most programs have nothing to prepare
         """Prepare for a superstep."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """End a superstep."""
 
     def refuse(self, number: int, batches: Sequence[Any]) -> None:
         """Raise an error for messages to a part that has no vertices."""
+        raise ProgramError(f"messages go to part {number} of the graph, which has no vertices")
 
 
 @dataclass

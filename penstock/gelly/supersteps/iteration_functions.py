@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from penstock.dataset import DataSet
@@ -113,12 +113,12 @@ class DegreeFunction(IterationFunction):
 class SendingFunction(IterationFunction):
     """Base of the functions that send messages."""
 
-    _edges: list[Edge] = []  # noqa: RUF012 - replaced for each vertex
+    _edges: Sequence[Edge] = ()
     _other_end = 1
     _edges_used = False
     _outbox: Outbox | None = None
 
-    def get_edges(self) -> list[Edge]:
+    def get_edges(self) -> Sequence[Edge]:
         """Return the edges of the vertex. Call either this or send_message_to_all_neighbors, and only once."""
         self._use_edges()
         return self._edges
@@ -242,7 +242,7 @@ class DirectedConfiguration(IterationConfiguration):
 
 
 def check_iteration(
-    method: str, functions: dict[str, tuple[Any, type]], max_iterations: Any, configuration: Any, kind: type
+    method: str, functions: Mapping[str, tuple[Any, type]], max_iterations: Any, configuration: Any, kind: type
 ) -> Any:
     """Check the arguments of an iteration, and return its configuration."""
     for name, (function, base) in functions.items():

@@ -1,7 +1,7 @@
 """The triads of a directed graph: three vertices, by the edges between them.
 
-The name of a triad has three digits, for the numbers of its pairs of vertices with edges in both directions, in one, and
-in none. A letter tells triads with equal digits apart: down, up, transitive or cyclic.
+The name of a triad has three digits, for the numbers of its pairs of vertices with edges in both directions, in one,
+and in none. A letter tells triads with equal digits apart: down, up, transitive or cyclic.
 """
 
 from __future__ import annotations

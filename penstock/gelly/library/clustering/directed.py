@@ -50,8 +50,8 @@ class TriangleListingResult(NamedTuple):
     def get_bitmask(self) -> int:
         """Return six bits.
 
-        Two each are for the vertices 0 and 1, 0 and 2, 1 and 2: the higher bit says that there is an edge from the first
-        to the second, the lower one that there is an edge the other way.
+        Two each are for the vertices 0 and 1, 0 and 2, 1 and 2: the higher bit says that there is an edge from the
+        first to the second, the lower one that there is an edge the other way.
         """
         return self[3]
 

@@ -90,9 +90,12 @@ class LocalClusteringCoefficientBase(IncludesZeroDegrees, GraphAlgorithm):
         """Return a LocalClusteringCoefficientResult for each vertex."""
         counted = run_triangles(graph, CountOfVertices(self.directed), not self.include_zero_degree_vertices)
         share = 1 if self.directed else 2
-        return counted.map(
-            lambda found: LocalClusteringCoefficientResult(*found, found[1] * (found[1] - 1) / share)
-        )
+
+        def with_possible(found: tuple[Any, int, int]) -> LocalClusteringCoefficientResult:
+            vertex_id, degree, triangles = found
+            return LocalClusteringCoefficientResult(vertex_id, degree, triangles, degree * (degree - 1) / share)
+
+        return counted.map(with_possible)
 
 
 class AverageClusteringCoefficientResult(NamedTuple):

@@ -78,7 +78,8 @@ class VertexMetrics(IncludesZeroDegrees, GraphAnalytic):
 
     def prepare(self, graph: Graph) -> DataSet:
         degrees = VertexDegrees().set_include_zero_degree_vertices(self.include_zero_degree_vertices)
-        return graph.run(degrees).map(metrics_of).reduce(add_metrics)
+        annotated: DataSet = graph.run(degrees)
+        return annotated.map(metrics_of).reduce(add_metrics)
 
     def summarize(self, parts: list[Any]) -> VertexMetricsResult:
         return parts[0] if parts else VertexMetricsResult()

@@ -44,7 +44,7 @@ class EdgeMetricsBase(GraphAnalytic):
         return ends.group_by(0).reduce_group(count_triplets).reduce(add_triplets)
 
     def summarize(self, parts: list[Any]) -> EdgeMetricsResult:
-        return parts[0] if parts else EdgeMetricsResult(0, 0, 0, 0)  # type: ignore[no-any-return]
+        return parts[0] if parts else EdgeMetricsResult(0, 0, 0, 0)
 
 
 def count_triplets(ends: Iterable[tuple[Any, Any, int, int]]) -> Iterator[EdgeMetricsResult]:

@@ -58,7 +58,8 @@ class VertexMetrics(IncludesZeroDegrees, ReducesOnTarget, GraphAnalytic):
 
     def prepare(self, graph: Graph) -> DataSet:
         degrees = VertexDegree().set_include_zero_degree_vertices(self.include_zero_degree_vertices)
-        return graph.run(degrees.set_reduce_on_target_id(self.reduce_on_target_id)).map(metrics_of).reduce(add_metrics)
+        annotated: DataSet = graph.run(degrees.set_reduce_on_target_id(self.reduce_on_target_id))
+        return annotated.map(metrics_of).reduce(add_metrics)
 
     def summarize(self, parts: list[Any]) -> VertexMetricsResult:
         return parts[0] if parts else VertexMetricsResult()

@@ -60,12 +60,12 @@ class VertexDegrees(IncludesZeroDegrees, GraphAlgorithm):
 def count_directions(ends: Iterable[tuple[Any, Any, int]]) -> Iterator[Vertex]:
     """Yield the vertex of some edges with its degrees."""
     directions: dict[Any, int] = {}
-    vertex_id = None
-    for vertex_id, neighbor, direction in ends:
+    found_ends = list(ends)
+    for _, neighbor, direction in found_ends:
         directions[neighbor] = directions.get(neighbor, 0) | direction
     out = sum(1 for found in directions.values() if found & _OUT)
     into = sum(1 for found in directions.values() if found & _IN)
-    yield Vertex(vertex_id, Degrees(len(directions), out, into))
+    yield Vertex(found_ends[0][0], Degrees(len(directions), out, into))
 
 
 class VertexInDegree(IncludesZeroDegrees, GraphAlgorithm):
