@@ -9,12 +9,14 @@ from penstock.dataset import DataSet, ExecutionEnvironment
 from penstock.dataset.plan.checks import check_function, check_type
 from penstock.errors import InvalidArgument
 from penstock.gelly.algorithms import GraphAlgorithm
+from penstock.gelly.conversions import RowsToElements, elements_of_igraph, elements_of_networkx, to_igraph, to_networkx
 from penstock.gelly.elements import as_bare_edge, as_edge, as_vertex
 from penstock.gelly.graph_base import edges_of, is_function, vertices_of
 from penstock.gelly.graph_csv_reader import GraphCsvReader
 from penstock.gelly.gsa import GSAConfiguration, run_gather_sum_apply
 from penstock.gelly.mutations import Mutations
 from penstock.gelly.neighborhoods import Neighborhoods
+from penstock.gelly.plotting import plot
 from penstock.gelly.pregel import VertexCentricConfiguration, run_vertex_centric
 from penstock.gelly.spargel import ScatterGatherConfiguration, run_scatter_gather
 from penstock.gelly.transforming import InitialVertex, bare_vertex, ends_of
@@ -69,6 +71,46 @@ class Graph(Mutations, Neighborhoods):
         """Return a reader of files: (vertices path, edges path, env), (edges path, env) or with an initializer."""
         vertices, edges, initializer, env = _parts("from_csv_reader", arguments)
         return GraphCsvReader(vertices, edges, initializer, env)
+
+    @staticmethod
+    def from_spark(vertices: Any, edges: Any, env: ExecutionEnvironment | None = None) -> Graph:
+        """Return a graph of two Spark DataFrames, with the columns `id`, and `src` and `dst`, as in GraphFrames.
+
+        The value is that of the one other column, or a dict of several, or None.
+        """
+        env = env or ExecutionEnvironment.get_execution_environment()
+        to_vertex = RowsToElements(("id",), list(vertices.columns))
+        to_edge = RowsToElements(("src", "dst"), list(edges.columns))
+        return Graph.from_dataset(env.from_spark(vertices).map(to_vertex), env.from_spark(edges).map(to_edge), env)
+
+    @staticmethod
+    def from_networkx(graph: Any, env: ExecutionEnvironment) -> Graph:
+        """Return a graph of one of networkx. An undirected one gets its edges in both directions.
+
+        The value is that of the one attribute, or a dict of several, or None.
+        """
+        return Graph.from_collection(*elements_of_networkx(graph), env)
+
+    @staticmethod
+    def from_igraph(graph: Any, env: ExecutionEnvironment) -> Graph:
+        """Return a graph of one of igraph, as from_networkx does. Ids are the names of vertices, or their numbers."""
+        return Graph.from_collection(*elements_of_igraph(graph), env)
+
+    # --- for one machine ---
+    def to_networkx(self) -> Any:
+        """Run jobs, and return a MultiDiGraph of networkx. A value that is no dict becomes the attribute `value`."""
+        return to_networkx(self)
+
+    def to_igraph(self) -> Any:
+        """Run jobs, and return a directed graph of igraph, with the attributes `name` (the id) and `value`."""
+        return to_igraph(self)
+
+    def plot(self, axes: Any = None, with_values: bool = False, seed: int = 0) -> Any:
+        """Run jobs, draw the graph with matplotlib, and return the axes.
+
+        Edges in both directions are one line. At most 500 vertices can be drawn. `seed` changes the places of vertices.
+        """
+        return plot(self, axes, with_values, seed)
 
     # --- iterations ---
     def run_vertex_centric_iteration(

@@ -32,6 +32,13 @@ cluster 1: centre 1.00, 1.50
 cluster 2: centre 8.50, 8.67
 cluster 3: centre 1.50, 8.50
 """,
+    "who_knows_whom": """\
+Ann's group: Ann, Bob, Cleo, Dan, Eve, Fay
+Gil's group: Gil, Hal, Ida
+best known: Hal 0.162, Cleo 0.139
+all know each other: Ann Bob Cleo; Dan Eve Fay
+should meet: Gil and Ida
+""",
     "sql_best_sellers": """\
 00:00 1. Pen: 34 pieces
 00:00 2. Cap: 24 pieces

@@ -22,6 +22,20 @@ PUBLIC = [
     "penstock.dataset.functions",
     "penstock.datastream",
     "penstock.errors",
+    "penstock.gelly",
+    *(
+        f"penstock.gelly.{name}"
+        for name in ("bipartite", "generators", "gsa", "library", "pregel", "spargel", "validation")
+    ),
+    *(f"penstock.gelly.library.{name}" for name in ("linkanalysis", "similarity")),
+    *(
+        f"penstock.gelly.library.{name}.{kind}"
+        for name in ("clustering", "metric")
+        for kind in ("directed", "undirected")
+    ),
+    *(f"penstock.gelly.asm.degree.annotate.{kind}" for kind in ("directed", "undirected")),
+    *(f"penstock.gelly.asm.simple.{kind}" for kind in ("directed", "undirected")),
+    "penstock.gelly.asm.degree.filter.undirected",
     "penstock.metrics",
     "penstock.queryable",
     "penstock.reporters",

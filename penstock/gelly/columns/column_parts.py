@@ -175,6 +175,13 @@ def numbers_of(values: list[Any]) -> Any:
     return np.array(values, dtype=np.float64)
 
 
+def join_columns(columns: Sequence[Any]) -> Any:
+    """Return columns as one. If their types differ, it is one of objects."""
+    if len({column.dtype for column in columns}) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.concatenate(columns)
+
+
 # --- operators ---
 class NumberVertices(PartOperator):
     """Makes parts, and asks other parts for the numbers of vertices."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.gelly.columns.column_parts import ColumnPart, run_starts, values_column
+from penstock.gelly.columns.column_parts import ColumnPart, join_columns, run_starts, values_column
 from penstock.gelly.columns.kernels import Kernel, keep_least, send_least
 from penstock.gelly.elements import Vertex
 
@@ -18,6 +18,15 @@ class Spread:
     def __init__(self, values: Any) -> None:
         self.values = values
         self.active = np.ones(len(values), dtype=bool)
+
+    def admit(self, values: Any) -> Any:
+        """Return values that have come, in the type of the own ones. If the types differ, all become objects.
+
+        A part whose values are all integers may be next to one with other values.
+        """
+        if values.dtype != self.values.dtype:
+            self.values, values = self.values.astype(object), values.astype(object)
+        return values
 
 
 class Propagation(Kernel):
@@ -46,7 +55,8 @@ class LeastValue(Propagation):
 
     def receive(self, part: ColumnPart, batches: Sequence[Any], task: Any) -> float:
         spread = self.spread(part)
-        spread.active = keep_least(spread.values, batches)
+        admitted = [(targets, spread.admit(values)) for targets, values in batches]
+        spread.active = keep_least(spread.values, [(targets, spread.admit(values)) for targets, values in admitted])
         return int(spread.active.sum())
 
 
@@ -88,7 +98,7 @@ class CommonLabel(Propagation):
             return 0
         targets, labels = choose_labels(
             np.concatenate([targets for targets, _ in batches]),
-            np.concatenate([labels for _, labels in batches]),
+            spread.admit(join_columns([labels for _, labels in batches])),
             spread.values,
         )
         spread.values[targets] = labels
