@@ -35,12 +35,12 @@ from penstock.table.catalogs.table_declaration import Schema
 from penstock.table.catalogs.table_descriptors import TableDescriptor
 from penstock.table.display.environment_displays import ShowsCatalog
 from penstock.table.environment_settings import CATALOG, DATABASE, EnvironmentSettings
-from penstock.table.environments.execution import Execution
-from penstock.table.environments.table_session import EnvironmentSession
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expression.function_declarations import UserDefinedFunction, UserDefinedFunctionWrapper
 from penstock.table.logical.nodes import Column, Insert, Relation, Values
+from penstock.table.statements.execution import Execution
 from penstock.table.statements.statement_runner import Statements
+from penstock.table.statements.table_session import EnvironmentSession
 from penstock.table.types.data_types import RowType
 
 __all__ = ["TableEnvironment"]
@@ -66,7 +66,7 @@ class TableEnvironment(ShowsCatalog):
         self._modules = Modules()
         self.session = EnvironmentSession(self.catalogs, self._config, self._modules)
         self.execution = Execution(env, self._config)
-        self.statements = Statements(self, self.catalogs, self.session, self.execution)
+        self.statements = Statements(self._config, self.catalogs, self._modules, self.session, self.execution)
         self._unnamed = count()
 
     @staticmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperation, ValidationException
@@ -20,9 +19,7 @@ from penstock.table.catalogs.memory_catalog import (
 )
 from penstock.table.catalogs.table_declaration import Schema, SchemaColumn
 from penstock.table.sql.parse import statements as st
-
-if TYPE_CHECKING:
-    from penstock.table.environments.table_session import EnvironmentSession
+from penstock.table.statements.table_session import EnvironmentSession
 
 
 class Altering:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.api.results import TableResult
 from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import as_sql, quote
+from penstock.table.catalogs.function_modules import Modules
 from penstock.table.catalogs.memory_catalog import CatalogBaseTable
 from penstock.table.logical.nodes import ROWTIME, Column, Relation
 from penstock.table.sql.parse import statements as st
+from penstock.table.statements.table_session import EnvironmentSession
 from penstock.table.types.data_types import DataTypes
-
-if TYPE_CHECKING:
-    from penstock.table.environments.environment import TableEnvironment
-    from penstock.table.environments.table_session import EnvironmentSession
 
 COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 
@@ -26,11 +24,10 @@ COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 class Showing:
     """Runs SHOW and DESCRIBE statements."""
 
-    def __init__(
-        self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, jars: list[str]
-    ) -> None:
-        self.t_env, self._jars = t_env, jars
+    def __init__(self, catalogs: Catalogs, modules: Modules, session: EnvironmentSession, jars: list[str]) -> None:
         self._catalogs = catalogs
+        self._modules = modules
+        self._jars = jars
         self._session = session
 
     # --- SHOW ---
@@ -42,7 +39,7 @@ class Showing:
         if one.what == "COLUMNS":
             return self._columns(one)
         if one.what == "FULL MODULES":
-            entries = [(entry.name(), entry.used()) for entry in self.t_env.list_full_modules()]
+            entries = [(entry.name(), entry.used()) for entry in self._modules.entries()]
             return TableResult.of(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], entries)
         place, built_in = self._place(one.path), self._session.function_names
         known: dict[str, tuple[str, Callable[[], list[str]]]] = {
@@ -57,7 +54,7 @@ class Showing:
                 lambda: sorted({*built_in(), *catalogs.function_names(*place)}),
             ),
             "USER FUNCTIONS": ("function name", lambda: catalogs.function_names(*place)),
-            "MODULES": ("module name", self.t_env.list_modules),
+            "MODULES": ("module name", self._modules.names),
             "JARS": ("jars", lambda: self._jars),
             "PROCEDURES": ("procedure name", list),
             "MATERIALIZED TABLES": ("materialized table", list),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.common.configuration import Configuration
 from penstock.errors import TableException, ValidationException
 from penstock.table import sql
+from penstock.table.api.config import TableConfig
 from penstock.table.api.functions_of_user import function_entry
 from penstock.table.api.results import TableResult
 from penstock.table.catalogs.catalog_manager import Catalogs
 from penstock.table.catalogs.definitions import entry_of, merge_definitions, view_of
-from penstock.table.catalogs.function_modules import CORE, Module
+from penstock.table.catalogs.function_modules import CORE, Module, Modules
 from penstock.table.catalogs.memory_catalog import (
     CatalogBaseTable,
     CatalogDatabase,
@@ -26,28 +27,31 @@ from penstock.table.logical.nodes import Insert, Relation
 from penstock.table.sql.parse import statements as st
 from penstock.table.sql.parse.problems import IllegalArgumentException, SqlParserEOFException, of_definition
 from penstock.table.statements.altering import Altering
+from penstock.table.statements.execution import Execution
 from penstock.table.statements.showing import Showing
+from penstock.table.statements.table_session import EnvironmentSession
 from penstock.table.types.data_types import DataTypes
-
-if TYPE_CHECKING:
-    from penstock.table.environments.environment import TableEnvironment
-    from penstock.table.environments.execution import Execution
-    from penstock.table.environments.table_session import EnvironmentSession
 
 
 class Statements:
     """Runs the statements of an environment."""
 
     def __init__(
-        self, t_env: TableEnvironment, catalogs: Catalogs, session: EnvironmentSession, execution: Execution
+        self,
+        config: TableConfig,
+        catalogs: Catalogs,
+        modules: Modules,
+        session: EnvironmentSession,
+        execution: Execution,
     ) -> None:
-        self.t_env = t_env
+        self._config = config
+        self._modules = modules
         self._catalogs = catalogs
         self._session = session
         self._execution = execution
         self.jars: list[str] = []
         """Paths of ADD JAR. No classes are loaded from them, because connectors and formats are Python."""
-        self._showing = Showing(t_env, catalogs, session, self.jars)
+        self._showing = Showing(catalogs, modules, session, self.jars)
         self._altering = Altering(catalogs, session)
         self._gathered: list[Insert] | None = None
         """INSERTs since BEGIN STATEMENT SET; None outside a statement set."""
@@ -249,7 +253,7 @@ class Statements:
         elif one.kind == "DATABASE":
             self._catalogs.use_database(one.path)
         else:
-            self.t_env.use_modules(*one.path)
+            self._modules.use(one.path)
         return TableResult.ok()
 
     def _load(self, one: st.LoadModule) -> TableResult:
@@ -264,11 +268,11 @@ class Statements:
             raise ValidationException(
                 f"LOAD MODULE {one.name}: the module that can be loaded is {CORE}, which has no options{more}"
             )
-        self.t_env.load_module(one.name, module)
+        self._modules.load(one.name, module)
         return TableResult.ok()
 
     def _unload(self, one: st.UnloadModule) -> TableResult:
-        self.t_env.unload_module(one.name)
+        self._modules.unload(one.name)
         return TableResult.ok()
 
     def _jar(self, one: st.Jar) -> TableResult:
@@ -284,7 +288,7 @@ class Statements:
         return TableResult.ok()
 
     def _set(self, one: st.Set) -> TableResult:
-        config = self.t_env.get_config()
+        config = self._config
         if one.key is None:
             rows = sorted(config.to_map().items())
             return TableResult.of(["key", "value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
@@ -293,8 +297,7 @@ class Statements:
 
     def _reset(self, one: st.Reset) -> TableResult:
         """Return options to the values with which the environment was created."""
-        config = self.t_env.get_config()
-        for key in list(config.to_map()) if one.key is None else [one.key]:
+        for key in list(self._config.to_map()) if one.key is None else [one.key]:
             self._execution.forget_option(key)
         return TableResult.ok()
 

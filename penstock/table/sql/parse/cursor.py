@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.errors import SqlParserException, TableException
 from penstock.table.sql.parse.problems import SqlParserEOFException
 from penstock.table.sql.parse.reserved import RESERVED
 from penstock.table.sql.parse.tokens import END, HINT, NUMBER, QUOTED, STRING, SYMBOL, WORD, Position, Token, tokens
+
+if TYPE_CHECKING:
+    from penstock.table.sql.parse.grammar import Grammar
 
 _SHOWN = 10
 """Maximum number of expected tokens that an error lists."""
@@ -20,12 +23,20 @@ class Cursor:
     The cursor remembers every test, so that an error can list the tokens that are allowed.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, grammar: Grammar | None = None) -> None:
+        """Create a cursor at the start of a text. Without a grammar, only types and names can be parsed."""
         self.text = text
+        self._grammar = grammar
         self.tokens = tokens(text)
         self.index = 0
         self._tried: dict[str, None] = {}
         self._tried_at = 0
+
+    @property
+    def grammar(self) -> Grammar:
+        """The parsers of what expressions contain."""
+        assert self._grammar is not None, "this cursor has no grammar of expressions"
+        return self._grammar
 
     # --- looking ---
     @property
@@ -148,13 +159,14 @@ class Cursor:
     def fail(self, expected: str = "") -> NoReturn:
         """Raise an error with the current token and the allowed ones."""
         kind = SqlParserEOFException if self.token.kind == END else SqlParserException
-        raise kind(f"{self.at}: {self._complaint(expected)}")
+        raise kind(f"{self.at}: {self.complaint(expected)}")
 
     def refuse(self, what: str) -> NoReturn:
         """Raise an error for syntax that is understood but not supported. It has Flink's class for that."""
         raise TableException(f"{self.at}: {what} not supported")
 
-    def _complaint(self, expected: str) -> str:
+    def complaint(self, expected: str) -> str:
+        """Return the text of an error: the current token, and what is allowed instead."""
         tried = list(self._tried) if self._tried_at == self.index else []
         likely = tried[-1:] + tried[:-1]
         wanted = expected or ", ".join(likely[:_SHOWN]) + (", ..." if len(tried) > _SHOWN else "")

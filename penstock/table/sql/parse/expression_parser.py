@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SqlParserException
 from penstock.table.sql.parse import literals
-from penstock.table.sql.parse.special_syntax import OWN_SYNTAX, SPECIAL, between_moments
+from penstock.table.sql.parse.cursor import Cursor
 from penstock.table.sql.parse.syntax import (
     Bound,
     Constant,
@@ -22,7 +22,6 @@ from penstock.table.sql.parse.syntax import (
     Word,
 )
 from penstock.table.sql.parse.tokens import HEX, NUMBER, QUOTED, STRING, SYMBOL, WORD, Position
-from penstock.table.sql.parse.type_parser import TypeParser
 from penstock.table.types.data_types import NumericType
 
 if TYPE_CHECKING:
@@ -52,385 +51,409 @@ WHERE WINDOW WITH
 _NO_FUNCTIONS = frozenset(_STRUCTURE.split())
 
 
-class ExpressionParser(TypeParser):
-    """Parses expressions. Each method handles one level of precedence, the lowest first."""
+def read_expression(cursor: Cursor) -> Node:
+    """Parse an expression."""
+    left = _read_conjunction(cursor)
+    while True:
+        at = cursor.at
+        if not cursor.accept("OR"):
+            return left
+        left = Invoke(at, "OR", (left, _read_conjunction(cursor)))
 
-    def query(self) -> Query:
-        """Parse a query. The parser of queries, a subclass, implements it."""
-        raise NotImplementedError
 
-    def expression(self) -> Node:
-        """Parse an expression."""
-        left = self._conjunction()
-        while True:
-            at = self.at
-            if not self.accept("OR"):
-                return left
-            left = Invoke(at, "OR", (left, self._conjunction()))
+def _read_conjunction(cursor: Cursor) -> Node:
+    left = _read_negation(cursor)
+    while True:
+        at = cursor.at
+        if not cursor.accept("AND"):
+            return left
+        left = Invoke(at, "AND", (left, _read_negation(cursor)))
 
-    def _conjunction(self) -> Node:
-        left = self._negation()
-        while True:
-            at = self.at
-            if not self.accept("AND"):
-                return left
-            left = Invoke(at, "AND", (left, self._negation()))
 
-    def _negation(self) -> Node:
-        at = self.at
-        if self.accept("NOT"):
-            return Invoke(at, "NOT", (self._negation(),))
-        return self._test_chain()
+def _read_negation(cursor: Cursor) -> Node:
+    at = cursor.at
+    if cursor.accept("NOT"):
+        return Invoke(at, "NOT", (_read_negation(cursor),))
+    return _read_test_chain(cursor)
 
-    # --- IS ... ---
-    def _test_chain(self) -> Node:
-        value = self._comparison()
-        while True:
-            at = self.at
-            if not self.accept("IS"):
-                return value
-            value = self._test(value, at)
 
-    def _test(self, value: Node, at: Position) -> Node:
-        negated = "NOT " if self.accept("NOT") else ""
-        if self.accept("DISTINCT", "FROM"):
-            return Invoke(at, f"IS {negated}DISTINCT FROM", (value, self._sum()))
-        if self.accept("JSON"):
-            kind = self.accept_any("VALUE", "OBJECT", "ARRAY", "SCALAR")
-            test: Node = Invoke(at, "IS JSON", (value, Word(at, kind)) if kind else (value,))
-            return Invoke(at, "NOT", (test,)) if negated else test
-        word = self.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN")
-        return Invoke(at, f"IS {negated}{word}", (value,))
+# --- IS ... ---
+def _read_test_chain(cursor: Cursor) -> Node:
+    value = _read_comparison(cursor)
+    while True:
+        at = cursor.at
+        if not cursor.accept("IS"):
+            return value
+        value = _read_test(cursor, value, at)
 
-    # --- comparisons ---
-    def _comparison(self) -> Node:
-        left = self._pattern()
-        while self.token.kind == SYMBOL and self.token.text in _COMPARISONS:
-            at, sign = self.at, _COMPARISONS[self.advance().text]
-            quantifier = self.accept_any("ANY", "SOME", "ALL") if self.ahead().text == "(" else None
-            left = (
-                self._compare_with_query(left, sign, quantifier, at)
-                if quantifier
-                else Invoke(at, sign, (left, self._pattern()))
-            )
-        return left
 
-    def _compare_with_query(self, left: Node, sign: str, quantifier: str, at: Position) -> Node:
-        """Parse a comparison with a query.
+def _read_test(cursor: Cursor, value: Node, at: Position) -> Node:
+    negated = "NOT " if cursor.accept("NOT") else ""
+    if cursor.accept("DISTINCT", "FROM"):
+        return Invoke(at, f"IS {negated}DISTINCT FROM", (value, _read_sum(cursor)))
+    if cursor.accept("JSON"):
+        kind = cursor.accept_any("VALUE", "OBJECT", "ARRAY", "SCALAR")
+        test: Node = Invoke(at, "IS JSON", (value, Word(at, kind)) if kind else (value,))
+        return Invoke(at, "NOT", (test,)) if negated else test
+    word = cursor.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN")
+    return Invoke(at, f"IS {negated}{word}", (value,))
 
-        `= ANY` is IN, `<> ALL` is NOT IN; others compare with the least or greatest value.
-        """
-        self.expect_symbol("(")
-        query = self.query()
-        self.expect_symbol(")")
-        every = quantifier == "ALL"
-        if sign == ("<>" if every else "="):
-            inside = Nested(at, "IN", query, _values(left))
-            return Invoke(at, "NOT", (inside,)) if every else inside
-        return Nested(at, f"{sign} {'ALL' if every else 'SOME'}", query, _values(left))
 
-    def _pattern(self) -> Node:
-        """Parse LIKE, BETWEEN and IN, which bind more tightly than = and <."""
-        left = self._sum()
-        while True:
-            at, negated = self.at, self.sees("NOT") and self.ahead().upper in _PATTERNS
-            if negated:
-                self.advance()
-            word = self.accept_any(*_PATTERNS)
-            if word is None:
-                return left
-            left = self._pattern_test(left, word, at)
-            if negated:
-                left = Invoke(at, "NOT", (left,))
+# --- comparisons ---
+def _read_comparison(cursor: Cursor) -> Node:
+    left = _read_pattern(cursor)
+    while cursor.token.kind == SYMBOL and cursor.token.text in _COMPARISONS:
+        at, sign = cursor.at, _COMPARISONS[cursor.advance().text]
+        quantifier = cursor.accept_any("ANY", "SOME", "ALL") if cursor.ahead().text == "(" else None
+        left = (
+            _read_compare_with_query(cursor, left, sign, quantifier, at)
+            if quantifier
+            else Invoke(at, sign, (left, _read_pattern(cursor)))
+        )
+    return left
 
-    def _pattern_test(self, left: Node, word: str, at: Position) -> Node:
-        if word == "IN":
-            return self._membership(left, at)
-        if word == "BETWEEN":
-            return self._between(left, at)
-        if word == "OVERLAPS":
-            return Invoke(at, "OVERLAPS", (*_values(left), *_values(self._sum())))
-        if word == "SIMILAR":
-            self.expect("TO")
-        args = [left, self._sum()]
-        if self.accept("ESCAPE"):
-            args.append(self._sum())
-        return Invoke(at, "SIMILAR TO" if word == "SIMILAR" else word, tuple(args))
 
-    def _between(self, left: Node, at: Position) -> Node:
-        symmetric = self.accept("SYMMETRIC")
-        self.accept("ASYMMETRIC")
-        low = self._sum()
-        self.expect("AND")
-        high = self._sum()
-        ordered: Node = Invoke(at, "BETWEEN", (left, low, high))
-        return Invoke(at, "OR", (ordered, Invoke(at, "BETWEEN", (left, high, low)))) if symmetric else ordered
+def _read_compare_with_query(cursor: Cursor, left: Node, sign: str, quantifier: str, at: Position) -> Node:
+    """Parse a comparison with a query.
 
-    def _membership(self, left: Node, at: Position) -> Node:
-        self.expect_symbol("(")
-        query = self.inner_query()
-        if query is not None:
-            return Nested(at, "IN", query, _values(left))
-        values = self.expressions()
-        self.expect_symbol(")")
-        return Invoke(at, "IN", (left, *values))
+    `= ANY` is IN, `<> ALL` is NOT IN; others compare with the least or greatest value.
+    """
+    cursor.expect_symbol("(")
+    query = cursor.grammar.query(cursor)
+    cursor.expect_symbol(")")
+    every = quantifier == "ALL"
+    if sign == ("<>" if every else "="):
+        inside = Nested(at, "IN", query, _values(left))
+        return Invoke(at, "NOT", (inside,)) if every else inside
+    return Nested(at, f"{sign} {'ALL' if every else 'SOME'}", query, _values(left))
 
-    def sees_query(self) -> bool:
-        """Return True if a query starts here, perhaps in brackets."""
-        index = 0
-        while self.ahead(index).text == "(" and self.ahead(index).kind == SYMBOL:
-            index += 1
-        return self.ahead(index).upper in {"SELECT", "WITH", "VALUES"}
 
-    def inner_query(self) -> Query | None:
-        """Parse a query after an opening bracket, up to its closing bracket, or return None.
+def _read_pattern(cursor: Cursor) -> Node:
+    """Parse LIKE, BETWEEN and IN, which bind more tightly than = and <."""
+    left = _read_sum(cursor)
+    while True:
+        at, negated = cursor.at, cursor.sees("NOT") and cursor.ahead().upper in _PATTERNS
+        if negated:
+            cursor.advance()
+        word = cursor.accept_any(*_PATTERNS)
+        if word is None:
+            return left
+        left = _read_pattern_test(cursor, left, word, at)
+        if negated:
+            left = Invoke(at, "NOT", (left,))
 
-        After a second bracket it may be the first part of an expression, as in ((SELECT 1) + 1).
-        """
-        if not self.sees_query():
-            return None
-        start = self.index
-        try:
-            query = self.query()
-            self.expect_symbol(")")
-        except SqlParserException:
-            if self.tokens[start].text != "(":
-                raise
-            self.index = start
-            return None
-        return query
 
-    # --- arithmetic ---
-    def summand(self) -> Node:
-        """Parse an expression in which IN and BETWEEN are not operators."""
-        return self._sum()
+def _read_pattern_test(cursor: Cursor, left: Node, word: str, at: Position) -> Node:
+    if word == "IN":
+        return _read_membership(cursor, left, at)
+    if word == "BETWEEN":
+        return _read_between(cursor, left, at)
+    if word == "OVERLAPS":
+        return Invoke(at, "OVERLAPS", (*_values(left), *_values(_read_sum(cursor))))
+    if word == "SIMILAR":
+        cursor.expect("TO")
+    args = [left, _read_sum(cursor)]
+    if cursor.accept("ESCAPE"):
+        args.append(_read_sum(cursor))
+    return Invoke(at, "SIMILAR TO" if word == "SIMILAR" else word, tuple(args))
 
-    def _sum(self) -> Node:
-        left = self._product()
-        while self.token.kind == SYMBOL and self.token.text in _SUMS:
-            at, sign = self.at, self.advance().text
-            left = Invoke(at, sign, (left, self._product()))
-        return left
 
-    def _product(self) -> Node:
-        left = self._sign()
-        while self.token.kind == SYMBOL and self.token.text in _PRODUCTS:
-            at, sign = self.at, self.advance().text
-            left = Invoke(at, sign, (left, self._sign()))
-        return left
+def _read_between(cursor: Cursor, left: Node, at: Position) -> Node:
+    symmetric = cursor.accept("SYMMETRIC")
+    cursor.accept("ASYMMETRIC")
+    low = _read_sum(cursor)
+    cursor.expect("AND")
+    high = _read_sum(cursor)
+    ordered: Node = Invoke(at, "BETWEEN", (left, low, high))
+    return Invoke(at, "OR", (ordered, Invoke(at, "BETWEEN", (left, high, low)))) if symmetric else ordered
 
-    def _sign(self) -> Node:
-        at = self.at
-        if self.accept_symbol("-"):
-            return _negate(at, self._sign())
-        if self.accept_symbol("+"):
-            return Invoke(at, "POSITIVE", (self._sign(),))
-        return self._access()
 
-    def _access(self) -> Node:
-        """Parse elements in square brackets, and fields after a dot."""
-        value = self._primary()
-        while True:
-            at = self.at
-            if self.accept_symbol("["):
-                value = Invoke(at, "ITEM", (value, self.expression()))
-                self.expect_symbol("]")
-            elif not isinstance(value, Name | Star) and self.accept_symbol("."):
-                value = FieldOf(at, value, self.name())
-            else:
-                return value
+def _read_membership(cursor: Cursor, left: Node, at: Position) -> Node:
+    cursor.expect_symbol("(")
+    query = read_inner_query(cursor)
+    if query is not None:
+        return Nested(at, "IN", query, _values(left))
+    values = read_expressions(cursor)
+    cursor.expect_symbol(")")
+    return Invoke(at, "IN", (left, *values))
 
-    # --- operands ---
-    def _primary(self) -> Node:
-        token, at = self.token, self.at
-        if token.kind == STRING:
-            return self._text()
-        if token.kind == NUMBER:
-            return self._number(self.advance().text, at)
-        if token.kind == HEX:
-            kind, value = literals.binary(self.advance().text, at)
-            return Constant(at, kind, value, f"X'{token.text}'")
-        if token.kind == SYMBOL:
-            return self._in_brackets(at)
-        if token.kind in {WORD, QUOTED}:
-            return self._word(at)
-        return self.fail("an expression")
 
-    def _text(self) -> Node:
-        """Parse a string. Strings on consecutive lines are one."""
-        at, text, line = self.at, self.advance().text, self.at.line
-        while self.token.kind == STRING and self.at.line > line:
-            line, text = self.at.line, text + self.advance().text
-        kind, value = literals.string(text)
-        return Constant(at, kind, value, _quote(text))
+def sees_query(cursor: Cursor) -> bool:
+    """Return True if a query starts here, perhaps in brackets."""
+    index = 0
+    while cursor.ahead(index).text == "(" and cursor.ahead(index).kind == SYMBOL:
+        index += 1
+    return cursor.ahead(index).upper in {"SELECT", "WITH", "VALUES"}
 
-    def _number(self, text: str, at: Position) -> Node:
-        kind, value = literals.number(text, at)
-        return Constant(at, kind, value, text)
 
-    def _in_brackets(self, at: Position) -> Node:
-        if self.token.text == "." and self.ahead().kind == NUMBER:
-            self.advance()
-            return self._number("." + self.advance().text, at)
-        if self.token.text != "(":
-            return self.fail("an expression")
-        self.advance()
-        query = self.inner_query()
-        if query is not None:
-            return Nested(at, "SCALAR", query)
-        values = self.expressions()
-        self.expect_symbol(")")
-        if len(values) > 1:
-            return Invoke(at, "ROW", values)
-        return between_moments(self, values[0]) or values[0]
+def read_inner_query(cursor: Cursor) -> Query | None:
+    """Parse a query after an opening bracket, up to its closing bracket, or return None.
 
-    def expressions(self) -> tuple[Node, ...]:
-        """Parse expressions with commas between them."""
-        found = [self.expression()]
-        while self.accept_symbol(","):
-            found.append(self.expression())
-        return tuple(found)
+    After a second bracket it may be the first part of an expression, as in ((SELECT 1) + 1).
+    """
+    if not sees_query(cursor):
+        return None
+    start = cursor.index
+    try:
+        query = cursor.grammar.query(cursor)
+        cursor.expect_symbol(")")
+    except SqlParserException:
+        if cursor.tokens[start].text != "(":
+            raise
+        cursor.index = start
+        return None
+    return query
 
-    def _word(self, at: Position) -> Node:
-        special = SPECIAL.get(self.token.upper)
-        if special is not None:
-            found = special(self, at)
-            if found is not None:
-                return found
-        opens = self.ahead().kind == SYMBOL and self.ahead().text == "("
-        if opens and self.token.upper not in _NO_FUNCTIONS:
-            return self.function(at)
-        if self.token.upper in _WITHOUT_BRACKETS:
-            return Invoke(at, self.advance().upper, ())
-        if self.token.upper in _VARIABLES:
-            return Name(at, (self.advance().text,))
-        return self._name(at)
 
-    def _name(self, at: Position) -> Node:
-        if not self.sees_name():
-            self.fail("an expression" if self.token.kind != WORD else "")
-        parts = [self.name()]
-        while self.sees_symbol(".") and (self.ahead().kind in {WORD, QUOTED} or self.ahead().text == "*"):
-            self.advance()
-            if self.accept_symbol("*"):
-                return Star(at, tuple(parts))
-            parts.append(self.advance().text)
-            if self.sees_symbol("("):
-                return self._call(at, parts[-1], tuple(parts[:-1]))
-        return Name(at, tuple(parts))
+# --- arithmetic ---
+def read_summand(cursor: Cursor) -> Node:
+    """Parse an expression in which IN and BETWEEN are not operators."""
+    return _read_sum(cursor)
 
-    # --- functions ---
-    def function(self, at: Position) -> Node:
-        """Parse the call of a function."""
-        name = self.advance().text
-        own = OWN_SYNTAX.get(name.upper())
-        if own is not None:
-            self.expect_symbol("(")
-            found = own(self, at)
-            self.expect_symbol(")")
-            return self._clauses(found) if isinstance(found, Invoke) else found
-        return self._call(at, name, ())
 
-    def _call(self, at: Position, name: str, path: tuple[str, ...]) -> Node:
-        self.expect_symbol("(")
-        distinct = self.accept("DISTINCT")
-        if not distinct:
-            self.accept("ALL")
-        if distinct and (self.sees_symbol("*") or self.sees_symbol(")")):
-            self.fail("an expression")
-        if self.accept_symbol("*"):
-            self.expect_symbol(")")
-            return self._clauses(Invoke(at, name, (), path, star=True))
-        args, names = self._arguments()
-        order = self.orderings() if name.upper() == "ARRAY_AGG" and self.sees("ORDER", "BY") else ()
-        call = Invoke(at, name, args, path, names, distinct, order=order)
-        call = self._null_treatment(call)
-        self.expect_symbol(")")
-        return self._clauses(call)
+def _read_sum(cursor: Cursor) -> Node:
+    left = _read_product(cursor)
+    while cursor.token.kind == SYMBOL and cursor.token.text in _SUMS:
+        at, sign = cursor.at, cursor.advance().text
+        left = Invoke(at, sign, (left, _read_product(cursor)))
+    return left
 
-    def _arguments(self) -> tuple[tuple[Node, ...], tuple[str | None, ...]]:
-        args: list[Node] = []
-        names: list[str | None] = []
-        while not self.sees_symbol(")") and (not args or self.accept_symbol(",")):
-            named = self.ahead().kind == SYMBOL and self.ahead().text == "=>"
-            names.append(self.advance().text if named else None)
-            if named:
-                self.expect_symbol("=>")
-            args.append(self.argument())
-            if self.sees("ORDER", "BY"):
-                break
-        return tuple(args), tuple(names) if any(names) else ()
 
-    def argument(self) -> Node:
-        """Parse an argument of a function. The parser of queries also accepts tables and descriptors."""
-        return self.expression()
+def _read_product(cursor: Cursor) -> Node:
+    left = _read_sign(cursor)
+    while cursor.token.kind == SYMBOL and cursor.token.text in _PRODUCTS:
+        at, sign = cursor.at, cursor.advance().text
+        left = Invoke(at, sign, (left, _read_sign(cursor)))
+    return left
 
-    def _null_treatment(self, call: Invoke) -> Invoke:
-        if self.accept("IGNORE", "NULLS"):
-            return replace(call, ignore_nulls=True)
-        return replace(call, ignore_nulls=False) if self.accept("RESPECT", "NULLS") else call
 
-    def _clauses(self, call: Invoke) -> Node:
-        """Parse WITHIN GROUP, FILTER and OVER after a call."""
-        call = self._null_treatment(call)
-        if self.accept("WITHIN", "GROUP"):
-            self.expect_symbol("(")
-            call = replace(call, order=self.orderings())
-            self.expect_symbol(")")
-        if self.sees("FILTER") and self.ahead().text == "(":
-            self.advance()
-            self.expect_symbol("(")
-            self.expect("WHERE")
-            call = replace(call, filter=self.expression())
-            self.expect_symbol(")")
-        if self.accept("OVER"):
-            call = replace(call, over=self.window() if self.sees_symbol("(") else self.name())
-        return call
+def _read_sign(cursor: Cursor) -> Node:
+    at = cursor.at
+    if cursor.accept_symbol("-"):
+        return _negate(at, _read_sign(cursor))
+    if cursor.accept_symbol("+"):
+        return Invoke(at, "POSITIVE", (_read_sign(cursor),))
+    return _read_access(cursor)
 
-    # --- windows and orders ---
-    def orderings(self) -> tuple[Ordering, ...]:
-        """Parse ORDER BY."""
-        self.expect("ORDER", "BY")
-        found = [self._ordering()]
-        while self.accept_symbol(","):
-            found.append(self._ordering())
-        return tuple(found)
 
-    def _ordering(self) -> Ordering:
-        at, value = self.at, self.expression()
-        descending = self.accept("DESC")
-        if not descending:
-            self.accept("ASC")
-        nulls = self.expect_any("FIRST", "LAST") if self.accept("NULLS") else None
-        return Ordering(at, value, descending, None if nulls is None else nulls == "FIRST")
+def _read_access(cursor: Cursor) -> Node:
+    """Parse elements in square brackets, and fields after a dot."""
+    value = _read_primary(cursor)
+    while True:
+        at = cursor.at
+        if cursor.accept_symbol("["):
+            value = Invoke(at, "ITEM", (value, read_expression(cursor)))
+            cursor.expect_symbol("]")
+        elif not isinstance(value, Name | Star) and cursor.accept_symbol("."):
+            value = FieldOf(at, value, cursor.name())
+        else:
+            return value
 
-    def window(self) -> Window:
-        """Parse a window in brackets."""
-        at = self.at
-        self.expect_symbol("(")
-        based = self.sees_name() and not self.sees_any("PARTITION", "ORDER", "ROWS", "RANGE")
-        base = self.name() if based else None
-        partition: tuple[Node, ...] = ()
-        if self.accept("PARTITION", "BY"):
-            partition = self.expressions()
-        order = self.orderings() if self.sees("ORDER", "BY") else ()
-        unit = self.accept_any("ROWS", "RANGE")
-        start, end = self._frame() if unit else (None, None)
-        self.expect_symbol(")")
-        return Window(at, base, partition, order, None if unit is None else unit == "ROWS", start, end)
 
-    def _frame(self) -> tuple[Bound, Bound]:
-        if not self.accept("BETWEEN"):
-            return self._frame_bound(), Bound("CURRENT ROW")
-        start = self._frame_bound()
-        self.expect("AND")
-        return start, self._frame_bound()
+# --- operands ---
+def _read_primary(cursor: Cursor) -> Node:
+    token, at = cursor.token, cursor.at
+    if token.kind == STRING:
+        return _read_text(cursor)
+    if token.kind == NUMBER:
+        return _read_number(cursor, cursor.advance().text, at)
+    if token.kind == HEX:
+        kind, value = literals.binary(cursor.advance().text, at)
+        return Constant(at, kind, value, f"X'{token.text}'")
+    if token.kind == SYMBOL:
+        return _read_in_brackets(cursor, at)
+    if token.kind in {WORD, QUOTED}:
+        return _read_word(cursor, at)
+    return cursor.fail("an expression")
 
-    def _frame_bound(self) -> Bound:
-        if self.accept("CURRENT", "ROW"):
-            return Bound("CURRENT ROW")
-        offset = None if self.accept("UNBOUNDED") else self._sum()
-        return Bound(self.expect_any("PRECEDING", "FOLLOWING"), offset)
+
+def _read_text(cursor: Cursor) -> Node:
+    """Parse a string. Strings on consecutive lines are one."""
+    at, text, line = cursor.at, cursor.advance().text, cursor.at.line
+    while cursor.token.kind == STRING and cursor.at.line > line:
+        line, text = cursor.at.line, text + cursor.advance().text
+    kind, value = literals.string(text)
+    return Constant(at, kind, value, _quote(text))
+
+
+def _read_number(cursor: Cursor, text: str, at: Position) -> Node:
+    kind, value = literals.number(text, at)
+    return Constant(at, kind, value, text)
+
+
+def _read_in_brackets(cursor: Cursor, at: Position) -> Node:
+    if cursor.token.text == "." and cursor.ahead().kind == NUMBER:
+        cursor.advance()
+        return _read_number(cursor, "." + cursor.advance().text, at)
+    if cursor.token.text != "(":
+        return cursor.fail("an expression")
+    cursor.advance()
+    query = read_inner_query(cursor)
+    if query is not None:
+        return Nested(at, "SCALAR", query)
+    values = read_expressions(cursor)
+    cursor.expect_symbol(")")
+    if len(values) > 1:
+        return Invoke(at, "ROW", values)
+    return cursor.grammar.between_moments(cursor, values[0]) or values[0]
+
+
+def read_expressions(cursor: Cursor) -> tuple[Node, ...]:
+    """Parse expressions with commas between them."""
+    found = [read_expression(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(read_expression(cursor))
+    return tuple(found)
+
+
+def _read_word(cursor: Cursor, at: Position) -> Node:
+    special = cursor.grammar.special.get(cursor.token.upper)
+    if special is not None:
+        found = special(cursor, at)
+        if found is not None:
+            return found
+    opens = cursor.ahead().kind == SYMBOL and cursor.ahead().text == "("
+    if opens and cursor.token.upper not in _NO_FUNCTIONS:
+        return read_function(cursor, at)
+    if cursor.token.upper in _WITHOUT_BRACKETS:
+        return Invoke(at, cursor.advance().upper, ())
+    if cursor.token.upper in _VARIABLES:
+        return Name(at, (cursor.advance().text,))
+    return _read_name(cursor, at)
+
+
+def _read_name(cursor: Cursor, at: Position) -> Node:
+    if not cursor.sees_name():
+        cursor.fail("an expression" if cursor.token.kind != WORD else "")
+    parts = [cursor.name()]
+    while cursor.sees_symbol(".") and (cursor.ahead().kind in {WORD, QUOTED} or cursor.ahead().text == "*"):
+        cursor.advance()
+        if cursor.accept_symbol("*"):
+            return Star(at, tuple(parts))
+        parts.append(cursor.advance().text)
+        if cursor.sees_symbol("("):
+            return _read_call(cursor, at, parts[-1], tuple(parts[:-1]))
+    return Name(at, tuple(parts))
+
+
+# --- functions ---
+def read_function(cursor: Cursor, at: Position) -> Node:
+    """Parse the call of a function."""
+    name = cursor.advance().text
+    own = cursor.grammar.own_syntax.get(name.upper())
+    if own is not None:
+        cursor.expect_symbol("(")
+        found = own(cursor, at)
+        cursor.expect_symbol(")")
+        return _read_clauses(cursor, found) if isinstance(found, Invoke) else found
+    return _read_call(cursor, at, name, ())
+
+
+def _read_call(cursor: Cursor, at: Position, name: str, path: tuple[str, ...]) -> Node:
+    cursor.expect_symbol("(")
+    distinct = cursor.accept("DISTINCT")
+    if not distinct:
+        cursor.accept("ALL")
+    if distinct and (cursor.sees_symbol("*") or cursor.sees_symbol(")")):
+        cursor.fail("an expression")
+    if cursor.accept_symbol("*"):
+        cursor.expect_symbol(")")
+        return _read_clauses(cursor, Invoke(at, name, (), path, star=True))
+    args, names = read_arguments(cursor)
+    order = read_orderings(cursor) if name.upper() == "ARRAY_AGG" and cursor.sees("ORDER", "BY") else ()
+    call = Invoke(at, name, args, path, names, distinct, order=order)
+    call = _read_null_treatment(cursor, call)
+    cursor.expect_symbol(")")
+    return _read_clauses(cursor, call)
+
+
+def read_arguments(cursor: Cursor) -> tuple[tuple[Node, ...], tuple[str | None, ...]]:
+    """Parse the arguments of a call, and the names of those that have one."""
+    args: list[Node] = []
+    names: list[str | None] = []
+    while not cursor.sees_symbol(")") and (not args or cursor.accept_symbol(",")):
+        named = cursor.ahead().kind == SYMBOL and cursor.ahead().text == "=>"
+        names.append(cursor.advance().text if named else None)
+        if named:
+            cursor.expect_symbol("=>")
+        args.append(cursor.grammar.argument(cursor))
+        if cursor.sees("ORDER", "BY"):
+            break
+    return tuple(args), tuple(names) if any(names) else ()
+
+
+def _read_null_treatment(cursor: Cursor, call: Invoke) -> Invoke:
+    if cursor.accept("IGNORE", "NULLS"):
+        return replace(call, ignore_nulls=True)
+    return replace(call, ignore_nulls=False) if cursor.accept("RESPECT", "NULLS") else call
+
+
+def _read_clauses(cursor: Cursor, call: Invoke) -> Node:
+    """Parse WITHIN GROUP, FILTER and OVER after a call."""
+    call = _read_null_treatment(cursor, call)
+    if cursor.accept("WITHIN", "GROUP"):
+        cursor.expect_symbol("(")
+        call = replace(call, order=read_orderings(cursor))
+        cursor.expect_symbol(")")
+    if cursor.sees("FILTER") and cursor.ahead().text == "(":
+        cursor.advance()
+        cursor.expect_symbol("(")
+        cursor.expect("WHERE")
+        call = replace(call, filter=read_expression(cursor))
+        cursor.expect_symbol(")")
+    if cursor.accept("OVER"):
+        call = replace(call, over=read_window(cursor) if cursor.sees_symbol("(") else cursor.name())
+    return call
+
+
+# --- windows and orders ---
+def read_orderings(cursor: Cursor) -> tuple[Ordering, ...]:
+    """Parse ORDER BY."""
+    cursor.expect("ORDER", "BY")
+    found = [_read_ordering(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(_read_ordering(cursor))
+    return tuple(found)
+
+
+def _read_ordering(cursor: Cursor) -> Ordering:
+    at, value = cursor.at, read_expression(cursor)
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls = cursor.expect_any("FIRST", "LAST") if cursor.accept("NULLS") else None
+    return Ordering(at, value, descending, None if nulls is None else nulls == "FIRST")
+
+
+def read_window(cursor: Cursor) -> Window:
+    """Parse a window in brackets."""
+    at = cursor.at
+    cursor.expect_symbol("(")
+    based = cursor.sees_name() and not cursor.sees_any("PARTITION", "ORDER", "ROWS", "RANGE")
+    base = cursor.name() if based else None
+    partition: tuple[Node, ...] = ()
+    if cursor.accept("PARTITION", "BY"):
+        partition = read_expressions(cursor)
+    order = read_orderings(cursor) if cursor.sees("ORDER", "BY") else ()
+    unit = cursor.accept_any("ROWS", "RANGE")
+    start, end = _read_frame(cursor) if unit else (None, None)
+    cursor.expect_symbol(")")
+    return Window(at, base, partition, order, None if unit is None else unit == "ROWS", start, end)
+
+
+def _read_frame(cursor: Cursor) -> tuple[Bound, Bound]:
+    if not cursor.accept("BETWEEN"):
+        return _read_frame_bound(cursor), Bound("CURRENT ROW")
+    start = _read_frame_bound(cursor)
+    cursor.expect("AND")
+    return start, _read_frame_bound(cursor)
+
+
+def _read_frame_bound(cursor: Cursor) -> Bound:
+    if cursor.accept("CURRENT", "ROW"):
+        return Bound("CURRENT ROW")
+    offset = None if cursor.accept("UNBOUNDED") else _read_sum(cursor)
+    return Bound(cursor.expect_any("PRECEDING", "FOLLOWING"), offset)
 
 
 _PATTERNS = ("LIKE", "SIMILAR", "BETWEEN", "IN", "OVERLAPS")

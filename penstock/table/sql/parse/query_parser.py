@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from penstock.table.sql.parse import hints
+from penstock.table.sql.parse.cursor import Cursor
+from penstock.table.sql.parse.expression_parser import (
+    read_arguments,
+    read_expression,
+    read_expressions,
+    read_inner_query,
+    read_orderings,
+    read_summand,
+    read_window,
+)
 from penstock.table.sql.parse.hints import Hint
-from penstock.table.sql.parse.match_parser import MatchParser
+from penstock.table.sql.parse.match_parser import read_match_recognize
 from penstock.table.sql.parse.syntax import (
     Aliased,
     Combined,
@@ -42,343 +52,377 @@ _NOT_OFFERED = {
 }
 
 
-class QueryParser(MatchParser):
-    """Parses queries."""
+def read_query(cursor: Cursor) -> Query:
+    """Parse a query, with its common tables."""
+    at = cursor.at
+    if not cursor.accept("WITH"):
+        return _read_order(cursor, _read_union(cursor))
+    if cursor.sees("RECURSIVE"):
+        cursor.refuse("recursive queries are")
+    tables = [_read_common_table(cursor)]
+    while cursor.accept_symbol(","):
+        tables.append(_read_common_table(cursor))
+    return With(at, tuple(tables), _read_order(cursor, _read_union(cursor)))
 
-    def query(self) -> Query:
-        at = self.at
-        if not self.accept("WITH"):
-            return self._order(self._union())
-        if self.sees("RECURSIVE"):
-            self.refuse("recursive queries are")
-        tables = [self._common_table()]
-        while self.accept_symbol(","):
-            tables.append(self._common_table())
-        return With(at, tuple(tables), self._order(self._union()))
 
-    def _common_table(self) -> CommonTable:
-        at, name = self.at, self.name()
-        columns = self.names() if self.sees_symbol("(") else ()
-        self.expect("AS")
-        self.expect_symbol("(")
-        query = self.query()
-        self.expect_symbol(")")
-        return CommonTable(at, name, columns, query)
+def _read_common_table(cursor: Cursor) -> CommonTable:
+    at, name = cursor.at, cursor.name()
+    columns = cursor.names() if cursor.sees_symbol("(") else ()
+    cursor.expect("AS")
+    cursor.expect_symbol("(")
+    query = read_query(cursor)
+    cursor.expect_symbol(")")
+    return CommonTable(at, name, columns, query)
 
-    # --- set operations ---
-    def _union(self) -> Query:
-        left = self._intersection()
-        while True:
-            at, kind = self.at, self.accept_any("UNION", "EXCEPT")
-            if kind is None:
-                return left
-            left = Combined(at, left, *self._operation(kind, self._intersection))
 
-    def _intersection(self) -> Query:
-        left = self._simple_query()
-        while True:
-            at = self.at
-            if not self.accept("INTERSECT"):
-                return left
-            left = Combined(at, left, *self._operation("INTERSECT", self._simple_query))
+# --- set operations ---
+def _read_union(cursor: Cursor) -> Query:
+    left = _read_intersection(cursor)
+    while True:
+        at, kind = cursor.at, cursor.accept_any("UNION", "EXCEPT")
+        if kind is None:
+            return left
+        left = Combined(at, left, *_read_operation(cursor, kind, _read_intersection))
 
-    def _operation(self, kind: str, operand: Any) -> tuple[Query, str, bool]:
-        every = self.accept("ALL")
-        if not every:
-            self.accept("DISTINCT")
-        return operand(), kind, every
 
-    def _simple_query(self) -> Query:
-        at = self.at
-        if self.accept_symbol("("):
-            query = self.query()
-            self.expect_symbol(")")
-            return query
-        if self.accept("VALUES"):
-            return self._values(at)
-        if self.sees("TABLE"):
-            return self._explicit_table(at)
-        return self._select(at)
+def _read_intersection(cursor: Cursor) -> Query:
+    left = _read_simple_query(cursor)
+    while True:
+        at = cursor.at
+        if not cursor.accept("INTERSECT"):
+            return left
+        left = Combined(at, left, *_read_operation(cursor, "INTERSECT", _read_simple_query))
 
-    def _explicit_table(self, at: Position) -> Query:
-        """Parse `TABLE t`, which is short for SELECT * FROM t."""
-        self.expect("TABLE")
-        return Select(at, (Item(at, Star(at)),), TableName(self.at, self.path()))
 
-    def _values(self, at: Position) -> Query:
-        rows = [self._row_of_values()]
-        while self.accept_symbol(","):
-            rows.append(self._row_of_values())
-        return ValueRows(at, tuple(rows))
+def _read_operation(cursor: Cursor, kind: str, operand: Callable[[Cursor], Query]) -> tuple[Query, str, bool]:
+    every = cursor.accept("ALL")
+    if not every:
+        cursor.accept("DISTINCT")
+    return operand(cursor), kind, every
 
-    def _row_of_values(self) -> tuple[Node, ...]:
-        if self.sees("ROW") or self.sees_symbol("("):
-            self.accept("ROW")
-            self.expect_symbol("(")
-            values = self.expressions()
-            self.expect_symbol(")")
-            return values
-        return (self.expression(),)
 
-    # --- after a query ---
-    def _order(self, query: Query) -> Query:
-        at = self.at
-        order = self.orderings() if self.sees("ORDER", "BY") else ()
-        offset, limit, found = 0, None, bool(order)
-        while word := self.accept_any("LIMIT", "OFFSET", "FETCH"):
-            found = True
-            if word == "LIMIT":
-                limit = None if self.accept("ALL") else self.whole_number()
-                if self.sees_symbol(","):
-                    self.fail("OFFSET, as LIMIT takes one number")
-            elif word == "OFFSET":
-                offset = self.whole_number()
-                self.accept_any("ROW", "ROWS")
-            else:
-                limit = self._fetch()
-        return Ordered(at, query, order, offset, limit) if found else query
+def _read_simple_query(cursor: Cursor) -> Query:
+    at = cursor.at
+    if cursor.accept_symbol("("):
+        query = read_query(cursor)
+        cursor.expect_symbol(")")
+        return query
+    if cursor.accept("VALUES"):
+        return _read_values(cursor, at)
+    if cursor.sees("TABLE"):
+        return _read_explicit_table(cursor, at)
+    return _read_select(cursor, at)
 
-    def _fetch(self) -> int:
-        self.expect_any("FIRST", "NEXT")
-        count = self.whole_number()
-        self.expect_any("ROW", "ROWS")
-        self.expect("ONLY")
-        return count
 
-    # --- SELECT ---
-    def _select(self, at: Position) -> Query:
-        self.expect("SELECT")
-        advice = self.hints()
-        distinct = self.accept("DISTINCT")
-        if not distinct:
-            self.accept("ALL")
-        items = self._items()
-        source = self._from() if self.accept("FROM") else None
-        hints.check_tables(advice, source)
-        where = self.expression() if self.accept("WHERE") else None
-        groups = self._groups() if self.accept("GROUP", "BY") else None
-        having = self.expression() if self.accept("HAVING") else None
-        windows = self._windows() if self.accept("WINDOW") else ()
-        qualify = self.expression() if self.accept("QUALIFY") else None
-        return Select(at, items, source, where, groups, having, qualify, windows, distinct, hints.state_ttl(advice))
+def _read_explicit_table(cursor: Cursor, at: Position) -> Query:
+    """Parse `TABLE t`, which is short for SELECT * FROM t."""
+    cursor.expect("TABLE")
+    return Select(at, (Item(at, Star(at)),), TableName(cursor.at, cursor.path()))
 
-    def _items(self) -> tuple[Item, ...]:
-        found = [self._item()]
-        while self.accept_symbol(","):
-            found.append(self._item())
-        return tuple(found)
 
-    def _item(self) -> Item:
-        at = self.at
-        if self.accept_symbol("*"):
-            return Item(at, Star(at))
-        value = self.expression()
-        if self.accept("AS"):
-            return Item(at, value, self.name())
-        return Item(at, value, self.name() if self.sees_name() else None)
+def _read_values(cursor: Cursor, at: Position) -> Query:
+    rows = [_read_row_of_values(cursor)]
+    while cursor.accept_symbol(","):
+        rows.append(_read_row_of_values(cursor))
+    return ValueRows(at, tuple(rows))
 
-    def _windows(self) -> tuple[tuple[str, Window], ...]:
-        found: list[tuple[str, Window]] = []
-        while not found or self.accept_symbol(","):
-            name = self.name()
-            self.expect("AS")
-            found.append((name, self.window()))
-        return tuple(found)
 
-    # --- GROUP BY ---
-    def _groups(self) -> tuple[Group, ...]:
-        self.accept_any("ALL", "DISTINCT")
-        found = [self._group()]
-        while self.accept_symbol(","):
-            found.append(self._group())
-        return tuple(found)
+def _read_row_of_values(cursor: Cursor) -> tuple[Node, ...]:
+    if cursor.sees("ROW") or cursor.sees_symbol("("):
+        cursor.accept("ROW")
+        cursor.expect_symbol("(")
+        values = read_expressions(cursor)
+        cursor.expect_symbol(")")
+        return values
+    return (read_expression(cursor),)
 
-    def _group(self) -> Group:
-        at = self.at
-        if self.accept("GROUPING", "SETS"):
-            self.expect_symbol("(")
-            members = [self._group()]
-            while self.accept_symbol(","):
-                members.append(self._group())
-            self.expect_symbol(")")
-            return Group(at, "SETS", tuple(members))
-        if word := self.accept_any("ROLLUP", "CUBE"):
-            self.expect_symbol("(")
-            lists = [self._key_list()]
-            while self.accept_symbol(","):
-                lists.append(self._key_list())
-            self.expect_symbol(")")
-            return Group(at, word, tuple(lists))
-        return Group(at, "", self._key_list())
 
-    def _key_list(self) -> tuple[Node, ...]:
-        """Parse an expression, or several in brackets, or an empty pair of brackets."""
-        if self.sees_symbol("(") and self.ahead().text == ")":
-            self.index += 2
-            return ()
-        value = self.expression()
-        return value.args if isinstance(value, Invoke) and value.name == "ROW" and not value.path else (value,)
+# --- after a query ---
+def _read_order(cursor: Cursor, query: Query) -> Query:
+    at = cursor.at
+    order = read_orderings(cursor) if cursor.sees("ORDER", "BY") else ()
+    offset, limit, found = 0, None, bool(order)
+    while word := cursor.accept_any("LIMIT", "OFFSET", "FETCH"):
+        found = True
+        if word == "LIMIT":
+            limit = None if cursor.accept("ALL") else cursor.whole_number()
+            if cursor.sees_symbol(","):
+                cursor.fail("OFFSET, as LIMIT takes one number")
+        elif word == "OFFSET":
+            offset = cursor.whole_number()
+            cursor.accept_any("ROW", "ROWS")
+        else:
+            limit = _read_fetch(cursor)
+    return Ordered(at, query, order, offset, limit) if found else query
 
-    # --- FROM ---
-    def _from(self) -> Source:
-        source = self._joins()
-        while True:
-            at = self.at
-            if not self.accept_symbol(","):
-                return source
-            source = Joined(at, source, self._joins(), "CROSS")
 
-    def _joins(self) -> Source:
-        left = self._table()
-        while True:
-            at, natural = self.at, self.accept("NATURAL")
-            kind = self._join_kind()
-            if kind is None:
-                if natural:
-                    self.fail()
-                return left
-            left = self._join(at, left, kind, natural)
+def _read_fetch(cursor: Cursor) -> int:
+    cursor.expect_any("FIRST", "NEXT")
+    count = cursor.whole_number()
+    cursor.expect_any("ROW", "ROWS")
+    cursor.expect("ONLY")
+    return count
 
-    def _join_kind(self) -> str | None:
-        if self.accept("CROSS", "JOIN"):
-            return "CROSS"
-        if self.accept("JOIN") or self.accept("INNER", "JOIN"):
-            return "INNER"
-        for kind in ("LEFT", "RIGHT", "FULL"):
-            if self.accept(kind, "JOIN") or self.accept(kind, "OUTER", "JOIN"):
-                return kind
-        return None
 
-    def _join(self, at: Position, left: Source, kind: str, natural: bool) -> Source:
-        right = self._table()
-        if natural or kind == "CROSS":
-            return Joined(at, left, right, kind, natural=natural)
-        if self.accept("USING"):
-            return Joined(at, left, right, kind, using=self.names())
-        return Joined(at, left, right, kind, self.expression() if self.accept("ON") else None)
+# --- SELECT ---
+def _read_select(cursor: Cursor, at: Position) -> Query:
+    cursor.expect("SELECT")
+    advice = read_hints(cursor)
+    distinct = cursor.accept("DISTINCT")
+    if not distinct:
+        cursor.accept("ALL")
+    items = _read_items(cursor)
+    source = _read_from(cursor) if cursor.accept("FROM") else None
+    hints.check_tables(advice, source)
+    where = read_expression(cursor) if cursor.accept("WHERE") else None
+    groups = _read_groups(cursor) if cursor.accept("GROUP", "BY") else None
+    having = read_expression(cursor) if cursor.accept("HAVING") else None
+    windows = _read_windows(cursor) if cursor.accept("WINDOW") else ()
+    qualify = read_expression(cursor) if cursor.accept("QUALIFY") else None
+    return Select(at, items, source, where, groups, having, qualify, windows, distinct, hints.state_ttl(advice))
 
-    def _table(self) -> Source:
-        source = self._source()
-        if isinstance(source, Joined):
+
+def _read_items(cursor: Cursor) -> tuple[Item, ...]:
+    found = [_read_item(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(_read_item(cursor))
+    return tuple(found)
+
+
+def _read_item(cursor: Cursor) -> Item:
+    at = cursor.at
+    if cursor.accept_symbol("*"):
+        return Item(at, Star(at))
+    value = read_expression(cursor)
+    if cursor.accept("AS"):
+        return Item(at, value, cursor.name())
+    return Item(at, value, cursor.name() if cursor.sees_name() else None)
+
+
+def _read_windows(cursor: Cursor) -> tuple[tuple[str, Window], ...]:
+    found: list[tuple[str, Window]] = []
+    while not found or cursor.accept_symbol(","):
+        name = cursor.name()
+        cursor.expect("AS")
+        found.append((name, read_window(cursor)))
+    return tuple(found)
+
+
+# --- GROUP BY ---
+def _read_groups(cursor: Cursor) -> tuple[Group, ...]:
+    cursor.accept_any("ALL", "DISTINCT")
+    found = [_read_group(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(_read_group(cursor))
+    return tuple(found)
+
+
+def _read_group(cursor: Cursor) -> Group:
+    at = cursor.at
+    if cursor.accept("GROUPING", "SETS"):
+        cursor.expect_symbol("(")
+        members = [_read_group(cursor)]
+        while cursor.accept_symbol(","):
+            members.append(_read_group(cursor))
+        cursor.expect_symbol(")")
+        return Group(at, "SETS", tuple(members))
+    if word := cursor.accept_any("ROLLUP", "CUBE"):
+        cursor.expect_symbol("(")
+        lists = [_read_key_list(cursor)]
+        while cursor.accept_symbol(","):
+            lists.append(_read_key_list(cursor))
+        cursor.expect_symbol(")")
+        return Group(at, word, tuple(lists))
+    return Group(at, "", _read_key_list(cursor))
+
+
+def _read_key_list(cursor: Cursor) -> tuple[Node, ...]:
+    """Parse an expression, or several in brackets, or an empty pair of brackets."""
+    if cursor.sees_symbol("(") and cursor.ahead().text == ")":
+        cursor.index += 2
+        return ()
+    value = read_expression(cursor)
+    return value.args if isinstance(value, Invoke) and value.name == "ROW" and not value.path else (value,)
+
+
+# --- FROM ---
+def _read_from(cursor: Cursor) -> Source:
+    source = _read_joins(cursor)
+    while True:
+        at = cursor.at
+        if not cursor.accept_symbol(","):
             return source
-        if self.sees("FOR", "SYSTEM_TIME"):
-            source = self._as_of(source)
-        if self.token.upper in _NOT_OFFERED:
-            self.refuse(_NOT_OFFERED[self.token.upper])
-        source = self._alias(source)
-        if self.accept("MATCH_RECOGNIZE"):
-            source = self._alias(self.match_recognize(source))
+        source = Joined(at, source, _read_joins(cursor), "CROSS")
+
+
+def _read_joins(cursor: Cursor) -> Source:
+    left = _read_table(cursor)
+    while True:
+        at, natural = cursor.at, cursor.accept("NATURAL")
+        kind = _read_join_kind(cursor)
+        if kind is None:
+            if natural:
+                cursor.fail()
+            return left
+        left = _read_join(cursor, at, left, kind, natural)
+
+
+def _read_join_kind(cursor: Cursor) -> str | None:
+    if cursor.accept("CROSS", "JOIN"):
+        return "CROSS"
+    if cursor.accept("JOIN") or cursor.accept("INNER", "JOIN"):
+        return "INNER"
+    for kind in ("LEFT", "RIGHT", "FULL"):
+        if cursor.accept(kind, "JOIN") or cursor.accept(kind, "OUTER", "JOIN"):
+            return kind
+    return None
+
+
+def _read_join(cursor: Cursor, at: Position, left: Source, kind: str, natural: bool) -> Source:
+    right = _read_table(cursor)
+    if natural or kind == "CROSS":
+        return Joined(at, left, right, kind, natural=natural)
+    if cursor.accept("USING"):
+        return Joined(at, left, right, kind, using=cursor.names())
+    return Joined(at, left, right, kind, read_expression(cursor) if cursor.accept("ON") else None)
+
+
+def _read_table(cursor: Cursor) -> Source:
+    source = _read_source(cursor)
+    if isinstance(source, Joined):
         return source
+    if cursor.sees("FOR", "SYSTEM_TIME"):
+        source = _read_as_of(cursor, source)
+    if cursor.token.upper in _NOT_OFFERED:
+        cursor.refuse(_NOT_OFFERED[cursor.token.upper])
+    source = _read_alias(cursor, source)
+    if cursor.accept("MATCH_RECOGNIZE"):
+        source = _read_alias(cursor, read_match_recognize(cursor, source))
+    return source
 
-    def _as_of(self, source: Source) -> Source:
-        if not isinstance(source, TableName):
-            self.fail("FOR SYSTEM_TIME AS OF only behind the name of a table")
-        self.expect("FOR", "SYSTEM_TIME", "AS", "OF")
-        return replace(source, as_of=self.summand())
 
-    def _alias(self, source: Source) -> Source:
-        at = self.at
-        if self.accept("AS") or (self.sees_name() and not self.sees("MATCH_RECOGNIZE")):
-            return Aliased(at, source, self.name(), self.names() if self.sees_symbol("(") else ())
-        return source
+def _read_as_of(cursor: Cursor, source: Source) -> Source:
+    if not isinstance(source, TableName):
+        cursor.fail("FOR SYSTEM_TIME AS OF only behind the name of a table")
+    cursor.expect("FOR", "SYSTEM_TIME", "AS", "OF")
+    return replace(source, as_of=read_summand(cursor))
 
-    def _source(self) -> Source:
-        at = self.at
-        if self.sees_symbol("("):
-            return self._in_round_brackets(at)
-        if self.accept("LATERAL"):
-            return self._lateral(at)
-        if self.accept("TABLE"):
-            return self._function_table(at)
-        if self.accept("UNNEST"):
-            return self._unnest(at)
-        if self.accept("VALUES"):
-            return Derived(at, self._values(at))
-        path = self._table_path()
-        if self.sees_symbol("("):
-            return FunctionTable(at, self._table_call(at, path))
-        return TableName(at, path, self.table_options())
 
-    def _table_path(self) -> tuple[str, ...]:
-        """Parse a path. A function in FROM may have a reserved word as its name."""
-        if self.ahead().text == "(" and self.token.upper:
-            return (self.advance().text,)
-        return self.path()
+def _read_alias(cursor: Cursor, source: Source) -> Source:
+    at = cursor.at
+    if cursor.accept("AS") or (cursor.sees_name() and not cursor.sees("MATCH_RECOGNIZE")):
+        return Aliased(at, source, cursor.name(), cursor.names() if cursor.sees_symbol("(") else ())
+    return source
 
-    def _in_round_brackets(self, at: Position) -> Source:
-        self.expect_symbol("(")
-        query = self.inner_query()
-        if query is not None:
-            return Derived(at, query)
-        source = self._from()
-        self.expect_symbol(")")
-        return source
 
-    def _lateral(self, at: Position) -> Source:
-        if self.accept("TABLE"):
-            return self._function_table(at)
-        if self.accept("UNNEST"):
-            return self._unnest(at)
-        self.expect_symbol("(")
-        query = self.query()
-        self.expect_symbol(")")
-        return Derived(at, query, lateral=True)
+def _read_source(cursor: Cursor) -> Source:
+    at = cursor.at
+    if cursor.sees_symbol("("):
+        return _read_in_round_brackets(cursor, at)
+    if cursor.accept("LATERAL"):
+        return _read_lateral(cursor, at)
+    if cursor.accept("TABLE"):
+        return _read_function_table(cursor, at)
+    if cursor.accept("UNNEST"):
+        return _read_unnest(cursor, at)
+    if cursor.accept("VALUES"):
+        return Derived(at, _read_values(cursor, at))
+    path = _read_table_path(cursor)
+    if cursor.sees_symbol("("):
+        return FunctionTable(at, _read_table_call(cursor, at, path))
+    return TableName(at, path, read_table_options(cursor))
 
-    def _unnest(self, at: Position) -> Source:
-        self.expect_symbol("(")
-        value = self.expression()
-        self.expect_symbol(")")
-        return Unnest(at, value, self.accept("WITH", "ORDINALITY"))
 
-    def _function_table(self, at: Position) -> Source:
-        self.expect_symbol("(")
-        call_at = self.at
-        call = self._table_call(call_at, self._table_path())
-        self.expect_symbol(")")
-        return FunctionTable(at, call)
+def _read_table_path(cursor: Cursor) -> tuple[str, ...]:
+    """Parse a path. A function in FROM may have a reserved word as its name."""
+    if cursor.ahead().text == "(" and cursor.token.upper:
+        return (cursor.advance().text,)
+    return cursor.path()
 
-    def _table_call(self, at: Position, path: tuple[str, ...]) -> Invoke:
-        self.expect_symbol("(")
-        args, names = self._arguments()
-        self.expect_symbol(")")
-        return Invoke(at, path[-1], args, path[:-1], names)
 
-    def argument(self) -> Node:
-        at = self.at
-        if self.accept("TABLE"):
-            source: Source = TableName(self.at, self.path())
-            if self.sees_symbol("(") or self.sees_hint():
-                self.fail('"," or ")"')
-            return TableArg(at, source, self._partition())
-        if self.sees("MODEL") and self.ahead().kind in {WORD, QUOTED}:
-            self.refuse("models are")
-        if self.sees("DESCRIPTOR") and self.ahead().text == "(":
-            self.advance()
-            return Descriptor(at, self.names())
-        value = self.expression()
-        if isinstance(value, Nested) and value.kind == "SCALAR" and self.sees("PARTITION", "BY"):
-            return TableArg(at, Derived(at, value.query), self._partition())
-        return value
+def _read_in_round_brackets(cursor: Cursor, at: Position) -> Source:
+    cursor.expect_symbol("(")
+    query = read_inner_query(cursor)
+    if query is not None:
+        return Derived(at, query)
+    source = _read_from(cursor)
+    cursor.expect_symbol(")")
+    return source
 
-    def _partition(self) -> tuple[Node, ...]:
-        if not self.accept("PARTITION", "BY"):
-            return ()
-        if not self.sees_symbol("("):
-            return (self.expression(),)
-        self.expect_symbol("(")
-        keys = self.expressions()
-        self.expect_symbol(")")
-        return keys
 
-    # --- hints ---
-    def hints(self) -> tuple[Hint, ...]:
-        """Parse hints."""
-        found: list[Hint] = []
-        while self.sees_hint():
-            at = self.at
-            found += hints.read(self.advance().text, at)
-        return tuple(found)
+def _read_lateral(cursor: Cursor, at: Position) -> Source:
+    if cursor.accept("TABLE"):
+        return _read_function_table(cursor, at)
+    if cursor.accept("UNNEST"):
+        return _read_unnest(cursor, at)
+    cursor.expect_symbol("(")
+    query = read_query(cursor)
+    cursor.expect_symbol(")")
+    return Derived(at, query, lateral=True)
 
-    def table_options(self) -> tuple[tuple[str, str], ...]:
-        """Parse hints after a table, and return the options of the hint OPTIONS."""
-        return tuple(one for hint in self.hints() if hint.name == "OPTIONS" for one in hint.options)
+
+def _read_unnest(cursor: Cursor, at: Position) -> Source:
+    cursor.expect_symbol("(")
+    value = read_expression(cursor)
+    cursor.expect_symbol(")")
+    return Unnest(at, value, cursor.accept("WITH", "ORDINALITY"))
+
+
+def _read_function_table(cursor: Cursor, at: Position) -> Source:
+    cursor.expect_symbol("(")
+    call_at = cursor.at
+    call = _read_table_call(cursor, call_at, _read_table_path(cursor))
+    cursor.expect_symbol(")")
+    return FunctionTable(at, call)
+
+
+def _read_table_call(cursor: Cursor, at: Position, path: tuple[str, ...]) -> Invoke:
+    cursor.expect_symbol("(")
+    args, names = read_arguments(cursor)
+    cursor.expect_symbol(")")
+    return Invoke(at, path[-1], args, path[:-1], names)
+
+
+def read_argument(cursor: Cursor) -> Node:
+    """Parse an argument of a function, which may be a table or a descriptor."""
+    at = cursor.at
+    if cursor.accept("TABLE"):
+        source: Source = TableName(cursor.at, cursor.path())
+        if cursor.sees_symbol("(") or cursor.sees_hint():
+            cursor.fail('"," or ")"')
+        return TableArg(at, source, _read_partition(cursor))
+    if cursor.sees("MODEL") and cursor.ahead().kind in {WORD, QUOTED}:
+        cursor.refuse("models are")
+    if cursor.sees("DESCRIPTOR") and cursor.ahead().text == "(":
+        cursor.advance()
+        return Descriptor(at, cursor.names())
+    value = read_expression(cursor)
+    if isinstance(value, Nested) and value.kind == "SCALAR" and cursor.sees("PARTITION", "BY"):
+        return TableArg(at, Derived(at, value.query), _read_partition(cursor))
+    return value
+
+
+def _read_partition(cursor: Cursor) -> tuple[Node, ...]:
+    if not cursor.accept("PARTITION", "BY"):
+        return ()
+    if not cursor.sees_symbol("("):
+        return (read_expression(cursor),)
+    cursor.expect_symbol("(")
+    keys = read_expressions(cursor)
+    cursor.expect_symbol(")")
+    return keys
+
+
+# --- hints ---
+def read_hints(cursor: Cursor) -> tuple[Hint, ...]:
+    """Parse hints."""
+    found: list[Hint] = []
+    while cursor.sees_hint():
+        at = cursor.at
+        found += hints.read(cursor.advance().text, at)
+    return tuple(found)
+
+
+def read_table_options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    """Parse hints after a table, and return the options of the hint OPTIONS."""
+    return tuple(one for hint in read_hints(cursor) if hint.name == "OPTIONS" for one in hint.options)

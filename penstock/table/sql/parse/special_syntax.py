@@ -9,124 +9,123 @@ the last one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from penstock.errors import ValidationException
 from penstock.table.sql.parse import literals
+from penstock.table.sql.parse.cursor import Cursor
+from penstock.table.sql.parse.expression_parser import read_expression, read_expressions, read_summand
 from penstock.table.sql.parse.problems import invalid
 from penstock.table.sql.parse.syntax import CastTo, Constant, Invoke, Nested, Node, Word
 from penstock.table.sql.parse.tokens import NUMBER, STRING, Position
+from penstock.table.sql.parse.type_parser import read_data_type
 from penstock.table.types.data_types import BooleanType, NullType
-
-if TYPE_CHECKING:
-    from penstock.table.sql.parse.expression_parser import ExpressionParser
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _FINER = ("MILLISECOND", "MICROSECOND", "NANOSECOND", "DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH")
 _ALL_UNITS = (*UNITS, *_FINER, "DECADE", "CENTURY", "MILLENNIUM")
 _PLURALS = {unit + "S": unit for unit in UNITS}
 
-Reader = Callable[["ExpressionParser", Position], Node | None]
+Reader = Callable[[Cursor, Position], Node | None]
 
 
 # --- syntax that starts with a word ---
-def _case(parser: ExpressionParser, at: Position) -> Node:
-    parser.expect("CASE")
-    subject = None if parser.sees("WHEN") else parser.expression()
+def _case(cursor: Cursor, at: Position) -> Node:
+    cursor.expect("CASE")
+    subject = None if cursor.sees("WHEN") else read_expression(cursor)
     args: list[Node] = []
-    while not args or parser.sees("WHEN"):
-        parser.expect("WHEN")
-        args.append(_condition(parser, subject))
-        parser.expect("THEN")
-        args.append(parser.expression())
-    args.append(parser.expression() if parser.accept("ELSE") else Constant(at, NullType(), None, "NULL"))
-    parser.expect("END")
+    while not args or cursor.sees("WHEN"):
+        cursor.expect("WHEN")
+        args.append(_condition(cursor, subject))
+        cursor.expect("THEN")
+        args.append(read_expression(cursor))
+    args.append(read_expression(cursor) if cursor.accept("ELSE") else Constant(at, NullType(), None, "NULL"))
+    cursor.expect("END")
     return Invoke(at, "CASE", tuple(args))
 
 
-def _condition(parser: ExpressionParser, subject: Node | None) -> Node:
+def _condition(cursor: Cursor, subject: Node | None) -> Node:
     """Parse the condition of WHEN. With a subject, it is a list of values that are compared with the subject."""
-    at, condition = parser.at, parser.expression()
+    at, condition = cursor.at, read_expression(cursor)
     if subject is None:
         return condition
     condition = Invoke(at, "=", (subject, condition))
-    while parser.accept_symbol(","):
-        condition = Invoke(at, "OR", (condition, Invoke(at, "=", (subject, parser.expression()))))
+    while cursor.accept_symbol(","):
+        condition = Invoke(at, "OR", (condition, Invoke(at, "=", (subject, read_expression(cursor)))))
     return condition
 
 
-def _exists(parser: ExpressionParser, at: Position) -> Node:
-    parser.expect("EXISTS")
-    parser.expect_symbol("(")
-    query = parser.query()
-    parser.expect_symbol(")")
+def _exists(cursor: Cursor, at: Position) -> Node:
+    cursor.expect("EXISTS")
+    cursor.expect_symbol("(")
+    query = cursor.grammar.query(cursor)
+    cursor.expect_symbol(")")
     return Nested(at, "EXISTS", query)
 
 
-def _interval(parser: ExpressionParser, at: Position) -> Node | None:
-    signs = 2 if parser.ahead().text in {"-", "+"} else 1
-    if parser.ahead(signs).kind not in {STRING, NUMBER}:
+def _interval(cursor: Cursor, at: Position) -> Node | None:
+    signs = 2 if cursor.ahead().text in {"-", "+"} else 1
+    if cursor.ahead(signs).kind not in {STRING, NUMBER}:
         return None
-    parser.advance()
-    minus = parser.accept_symbol("-")
-    parser.accept_symbol("+")
-    text = ("-" if minus else "") + parser.advance().text
-    first = _unit(parser)
-    last = _unit(parser) if parser.accept("TO") else first
+    cursor.advance()
+    minus = cursor.accept_symbol("-")
+    cursor.accept_symbol("+")
+    text = ("-" if minus else "") + cursor.advance().text
+    first = _unit(cursor)
+    last = _unit(cursor) if cursor.accept("TO") else first
     kind, value = literals.interval(text, first, last, at)
     unit = first if first == last else f"{first} TO {last}"
     return Constant(at, kind, value, f"INTERVAL '{text}' {unit}")
 
 
-def _unit(parser: ExpressionParser) -> str:
-    word = parser.expect_any(*UNITS, *_PLURALS)
-    if parser.accept_symbol("("):
-        parser.whole_number()
-        if parser.accept_symbol(","):
-            parser.whole_number()
-        parser.expect_symbol(")")
+def _unit(cursor: Cursor) -> str:
+    word = cursor.expect_any(*UNITS, *_PLURALS)
+    if cursor.accept_symbol("("):
+        cursor.whole_number()
+        if cursor.accept_symbol(","):
+            cursor.whole_number()
+        cursor.expect_symbol(")")
     return _PLURALS.get(word, word)
 
 
-def between_moments(parser: ExpressionParser, value: Node) -> Node | None:
+def between_moments(cursor: Cursor, value: Node) -> Node | None:
     """Parse a unit after a difference in brackets, as in (a - b) DAY. Return the interval, or None without a unit."""
     minus = isinstance(value, Invoke) and value.name == "-" and not value.path
-    if not minus or not parser.sees_any(*UNITS, *_PLURALS):
+    if not minus or not cursor.sees_any(*UNITS, *_PLURALS):
         return None
     assert isinstance(value, Invoke)
-    unit = _unit(parser)
-    if parser.accept("TO"):
-        _unit(parser)
+    unit = _unit(cursor)
+    if cursor.accept("TO"):
+        _unit(cursor)
     return Invoke(value.at, "INTERVAL BETWEEN", (Word(value.at, unit), *value.args))
 
 
-def _moment(parser: ExpressionParser, at: Position) -> Node | None:
-    if parser.ahead().kind != STRING:
+def _moment(cursor: Cursor, at: Position) -> Node | None:
+    if cursor.ahead().kind != STRING:
         return None
-    word, text = parser.advance().upper, parser.advance().text
+    word, text = cursor.advance().upper, cursor.advance().text
     kind, value = literals.moment(word, text, at)
     return Constant(at, kind, value, f"{word} '{text}'")
 
 
-def _null(parser: ExpressionParser, at: Position) -> Node:
-    parser.advance()
+def _null(cursor: Cursor, at: Position) -> Node:
+    cursor.advance()
     return Constant(at, NullType(), None, "NULL")
 
 
-def _boolean(parser: ExpressionParser, at: Position) -> Node:
-    word = parser.advance().upper
+def _boolean(cursor: Cursor, at: Position) -> Node:
+    word = cursor.advance().upper
     unknown = word == "UNKNOWN"
     return Constant(at, BooleanType(unknown), None if unknown else word == "TRUE", word)
 
 
-def _constructor(parser: ExpressionParser, at: Position) -> Node | None:
+def _constructor(cursor: Cursor, at: Position) -> Node | None:
     """Parse ARRAY[...] and MAP[...]."""
-    if parser.ahead().text != "[":
+    if cursor.ahead().text != "[":
         return None
-    word = parser.advance().upper
-    parser.expect_symbol("[")
-    values = () if parser.sees_symbol("]") else parser.expressions()
-    parser.expect_symbol("]")
+    word = cursor.advance().upper
+    cursor.expect_symbol("[")
+    values = () if cursor.sees_symbol("]") else read_expressions(cursor)
+    cursor.expect_symbol("]")
     return Invoke(at, word, values)
 
 
@@ -147,11 +146,11 @@ SPECIAL: dict[str, Reader] = {
 
 
 # --- inside the brackets of a function ---
-def _cast(safe: bool) -> Callable[[ExpressionParser, Position], Node]:
-    def read(parser: ExpressionParser, at: Position) -> Node:
-        value = parser.expression()
-        parser.expect("AS")
-        return CastTo(at, value, parser.data_type(), safe)
+def _cast(safe: bool) -> Callable[[Cursor, Position], Node]:
+    def read(cursor: Cursor, at: Position) -> Node:
+        value = read_expression(cursor)
+        cursor.expect("AS")
+        return CastTo(at, value, read_data_type(cursor), safe)
 
     return read
 
@@ -160,170 +159,170 @@ def _no_unit(word: Word) -> ValidationException:
     return invalid(word.at, f"{word.word} is no unit of time; there are: {', '.join(UNITS)}")
 
 
-def _extract(parser: ExpressionParser, at: Position) -> Node:
-    unit = Word(parser.at, parser.advance().upper)
+def _extract(cursor: Cursor, at: Position) -> Node:
+    unit = Word(cursor.at, cursor.advance().upper)
     if unit.word not in _ALL_UNITS:
         raise _no_unit(unit)
-    parser.expect("FROM")
-    return Invoke(at, "EXTRACT", (unit, parser.expression()))
+    cursor.expect("FROM")
+    return Invoke(at, "EXTRACT", (unit, read_expression(cursor)))
 
 
-def _position(parser: ExpressionParser, at: Position) -> Node:
+def _position(cursor: Cursor, at: Position) -> Node:
     """Parse POSITION(a IN b). Here IN is not the operator."""
-    args = [parser.summand()]
-    parser.expect("IN")
-    args.append(parser.summand())
-    if parser.accept("FROM"):
-        args.append(parser.expression())
+    args = [read_summand(cursor)]
+    cursor.expect("IN")
+    args.append(read_summand(cursor))
+    if cursor.accept("FROM"):
+        args.append(read_expression(cursor))
     return Invoke(at, "POSITION", tuple(args))
 
 
-def _substring(parser: ExpressionParser, at: Position) -> Node:
-    args = [parser.expression()]
+def _substring(cursor: Cursor, at: Position) -> Node:
+    args = [read_expression(cursor)]
     for word in ("FROM", "FOR"):
-        if parser.accept(word) or parser.accept_symbol(","):
-            args.append(parser.expression())
+        if cursor.accept(word) or cursor.accept_symbol(","):
+            args.append(read_expression(cursor))
     return Invoke(at, "SUBSTRING", tuple(args))
 
 
-def _trim(parser: ExpressionParser, at: Position) -> Node:
-    side = Word(parser.at, parser.accept_any("BOTH", "LEADING", "TRAILING") or "BOTH")
+def _trim(cursor: Cursor, at: Position) -> Node:
+    side = Word(cursor.at, cursor.accept_any("BOTH", "LEADING", "TRAILING") or "BOTH")
     blank: Node = Constant(at, *literals.string(" "), "' '")
-    if parser.accept("FROM"):
-        return Invoke(at, "TRIM", (side, blank, parser.expression()))
-    first = parser.expression()
-    if parser.accept("FROM"):
-        return Invoke(at, "TRIM", (side, first, parser.expression()))
+    if cursor.accept("FROM"):
+        return Invoke(at, "TRIM", (side, blank, read_expression(cursor)))
+    first = read_expression(cursor)
+    if cursor.accept("FROM"):
+        return Invoke(at, "TRIM", (side, first, read_expression(cursor)))
     return Invoke(at, "TRIM", (side, blank, first))
 
 
-def _overlay(parser: ExpressionParser, at: Position) -> Node:
-    args = [parser.expression()]
+def _overlay(cursor: Cursor, at: Position) -> Node:
+    args = [read_expression(cursor)]
     for word in ("PLACING", "FROM", "FOR"):
-        if parser.accept(word) or parser.accept_symbol(","):
-            args.append(parser.expression())
+        if cursor.accept(word) or cursor.accept_symbol(","):
+            args.append(read_expression(cursor))
     return Invoke(at, "OVERLAY", tuple(args))
 
 
-def _rounding(name: str) -> Callable[[ExpressionParser, Position], Node]:
-    def read(parser: ExpressionParser, at: Position) -> Node:
-        args: list[Node] = [parser.expression()]
-        if parser.accept("TO"):
-            args.append(Word(parser.at, parser.expect_any(*_ALL_UNITS)))
+def _rounding(name: str) -> Callable[[Cursor, Position], Node]:
+    def read(cursor: Cursor, at: Position) -> Node:
+        args: list[Node] = [read_expression(cursor)]
+        if cursor.accept("TO"):
+            args.append(Word(cursor.at, cursor.expect_any(*_ALL_UNITS)))
         return Invoke(at, name, tuple(args))
 
     return read
 
 
-def _with_unit(name: str) -> Callable[[ExpressionParser, Position], Node]:
-    def read(parser: ExpressionParser, at: Position) -> Node:
-        word = parser.advance().upper.removeprefix("SQL_TSI_")
+def _with_unit(name: str) -> Callable[[Cursor, Position], Node]:
+    def read(cursor: Cursor, at: Position) -> Node:
+        word = cursor.advance().upper.removeprefix("SQL_TSI_")
         unit = Word(at, _PLURALS.get(word, word))
         if unit.word not in _ALL_UNITS:
             raise _no_unit(unit)
-        parser.expect_symbol(",")
-        return Invoke(at, name, (unit, *parser.expressions()))
+        cursor.expect_symbol(",")
+        return Invoke(at, name, (unit, *read_expressions(cursor)))
 
     return read
 
 
 # --- JSON ---
-def _json_value(parser: ExpressionParser, at: Position) -> Node:
-    args = _json_path(parser)
-    args += _returning(parser)
+def _json_value(cursor: Cursor, at: Position) -> Node:
+    args = _json_path(cursor)
+    args += _returning(cursor)
     while True:
-        behaviour = _json_value_behaviour(parser)
+        behaviour = _json_value_behaviour(cursor)
         if not behaviour:
             return Invoke(at, "JSON_VALUE", tuple(args))
         args += behaviour
 
 
-def _json_path(parser: ExpressionParser) -> list[Node]:
-    json = parser.expression()
-    parser.accept("FORMAT", "JSON")
-    parser.expect_symbol(",")
-    return [json, parser.expression()]
+def _json_path(cursor: Cursor) -> list[Node]:
+    json = read_expression(cursor)
+    cursor.accept("FORMAT", "JSON")
+    cursor.expect_symbol(",")
+    return [json, read_expression(cursor)]
 
 
-def _returning(parser: ExpressionParser) -> list[Node]:
-    at = parser.at
-    return [Word(at, "RETURNING"), Constant(at, parser.data_type(), None)] if parser.accept("RETURNING") else []
+def _returning(cursor: Cursor) -> list[Node]:
+    at = cursor.at
+    return [Word(at, "RETURNING"), Constant(at, read_data_type(cursor), None)] if cursor.accept("RETURNING") else []
 
 
-def _json_value_behaviour(parser: ExpressionParser) -> list[Node]:
-    at = parser.at
-    word = parser.accept_any("NULL", "ERROR", "DEFAULT")
+def _json_value_behaviour(cursor: Cursor) -> list[Node]:
+    at = cursor.at
+    word = cursor.accept_any("NULL", "ERROR", "DEFAULT")
     if word is None:
         return []
     found: list[Node] = [Word(at, word)]
     if word == "DEFAULT":
-        found.append(parser.expression())
-    return [*found, _occasion(parser)]
+        found.append(read_expression(cursor))
+    return [*found, _occasion(cursor)]
 
 
-def _occasion(parser: ExpressionParser) -> Word:
-    at = parser.at
-    parser.expect("ON")
-    return Word(at, f"ON {parser.expect_any('EMPTY', 'ERROR')}")
+def _occasion(cursor: Cursor) -> Word:
+    at = cursor.at
+    cursor.expect("ON")
+    return Word(at, f"ON {cursor.expect_any('EMPTY', 'ERROR')}")
 
 
-def _json_query(parser: ExpressionParser, at: Position) -> Node:
-    args = [*_json_path(parser), *_returning(parser)]
-    if wrapper := parser.accept_any("WITHOUT", "WITH"):
-        when = "" if wrapper == "WITHOUT" else parser.accept_any("CONDITIONAL", "UNCONDITIONAL") or "UNCONDITIONAL"
-        parser.accept("ARRAY")
-        parser.expect("WRAPPER")
+def _json_query(cursor: Cursor, at: Position) -> Node:
+    args = [*_json_path(cursor), *_returning(cursor)]
+    if wrapper := cursor.accept_any("WITHOUT", "WITH"):
+        when = "" if wrapper == "WITHOUT" else cursor.accept_any("CONDITIONAL", "UNCONDITIONAL") or "UNCONDITIONAL"
+        cursor.accept("ARRAY")
+        cursor.expect("WRAPPER")
         args.append(Word(at, " ".join(filter(None, [wrapper, when, "WRAPPER"]))))
-    while word := parser.accept_any("NULL", "ERROR", "EMPTY"):
-        kind = f" {parser.accept_any('ARRAY', 'OBJECT') or 'ARRAY'}" if word == "EMPTY" else ""
-        args += [Word(at, word + kind), _occasion(parser)]
+    while word := cursor.accept_any("NULL", "ERROR", "EMPTY"):
+        kind = f" {cursor.accept_any('ARRAY', 'OBJECT') or 'ARRAY'}" if word == "EMPTY" else ""
+        args += [Word(at, word + kind), _occasion(cursor)]
     return Invoke(at, "JSON_QUERY", tuple(args))
 
 
-def _json_exists(parser: ExpressionParser, at: Position) -> Node:
-    args = _json_path(parser)
-    if word := parser.accept_any("TRUE", "FALSE", "UNKNOWN", "ERROR"):
-        args += [Word(at, word), _occasion(parser)]
+def _json_exists(cursor: Cursor, at: Position) -> Node:
+    args = _json_path(cursor)
+    if word := cursor.accept_any("TRUE", "FALSE", "UNKNOWN", "ERROR"):
+        args += [Word(at, word), _occasion(cursor)]
     return Invoke(at, "JSON_EXISTS", tuple(args))
 
 
-def _pairs(name: str) -> Callable[[ExpressionParser, Position], Node]:
-    def read(parser: ExpressionParser, at: Position) -> Node:
+def _pairs(name: str) -> Callable[[Cursor, Position], Node]:
+    def read(cursor: Cursor, at: Position) -> Node:
         args: list[Node] = []
-        while not _ends_list(parser) and (not args or parser.accept_symbol(",")):
-            parser.accept("KEY")
-            args.append(parser.expression())
-            if not parser.accept("VALUE") and not parser.accept_symbol(":"):
-                parser.expect_symbol(",")
-            args.append(parser.expression())
-        return Invoke(at, name, (*args, _on_null(parser, "NULL")))
+        while not _ends_list(cursor) and (not args or cursor.accept_symbol(",")):
+            cursor.accept("KEY")
+            args.append(read_expression(cursor))
+            if not cursor.accept("VALUE") and not cursor.accept_symbol(":"):
+                cursor.expect_symbol(",")
+            args.append(read_expression(cursor))
+        return Invoke(at, name, (*args, _on_null(cursor, "NULL")))
 
     return read
 
 
-def _elements(name: str) -> Callable[[ExpressionParser, Position], Node]:
-    def read(parser: ExpressionParser, at: Position) -> Node:
+def _elements(name: str) -> Callable[[Cursor, Position], Node]:
+    def read(cursor: Cursor, at: Position) -> Node:
         args: list[Node] = []
-        while not _ends_list(parser) and (not args or parser.accept_symbol(",")):
-            args.append(parser.expression())
-        return Invoke(at, name, (*args, _on_null(parser, "ABSENT")))
+        while not _ends_list(cursor) and (not args or cursor.accept_symbol(",")):
+            args.append(read_expression(cursor))
+        return Invoke(at, name, (*args, _on_null(cursor, "ABSENT")))
 
     return read
 
 
-def _ends_list(parser: ExpressionParser) -> bool:
-    return parser.sees_symbol(")") or parser.sees("NULL", "ON") or parser.sees("ABSENT", "ON")
+def _ends_list(cursor: Cursor) -> bool:
+    return cursor.sees_symbol(")") or cursor.sees("NULL", "ON") or cursor.sees("ABSENT", "ON")
 
 
-def _on_null(parser: ExpressionParser, usual: str) -> Word:
-    at = parser.at
-    word = parser.accept_any("NULL", "ABSENT")
+def _on_null(cursor: Cursor, usual: str) -> Word:
+    at = cursor.at
+    word = cursor.accept_any("NULL", "ABSENT")
     if word:
-        parser.expect("ON", "NULL")
+        cursor.expect("ON", "NULL")
     return Word(at, f"{word or usual} ON NULL")
 
 
-OWN_SYNTAX: dict[str, Callable[[ExpressionParser, Position], Node]] = {
+OWN_SYNTAX: dict[str, Callable[[Cursor, Position], Node]] = {
     "CAST": _cast(False),
     "TRY_CAST": _cast(True),
     "EXTRACT": _extract,
