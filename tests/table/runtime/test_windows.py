@@ -83,6 +83,19 @@ def test_sessions_merge_out_of_order() -> None:
     assert sorted(result(sums(table, "k"))) == [(0, 32, "a", 23), (5, 17, "b", 1), (40, 52, "a", 8), (60, 72, "b", 2)]
 
 
+@pytest.mark.parametrize("kind", ["TUMBLE", "SESSION"])
+def test_the_time_of_a_window_is_its_last_millisecond(kind: str) -> None:
+    size, partition = (10, ()) if kind == "TUMBLE" else (4, (1,))
+    table = windows(
+        events([(1, "a", 1), (4, "a", 2), (30, "a", 4)], 2, k=STRING, v=INT), kind, size, partition=partition
+    )
+    bounds = [table.names().index(f"window_{bound}") for bound in ("start", "end", "time")]
+    plan = aggregate(table, [*bounds, 1], [AggregateCall("SUM", (2,), INT, "s")])
+    end = 10 if kind == "TUMBLE" else 8
+    first, *_ = result(plan)
+    assert first[1:] == (end, end - 0.001, "a", 3)
+
+
 def test_sessions_that_touch_are_one() -> None:
     table = windows(
         events([(0, "a", 1), (8, "a", 2), (17, "a", 4), (25, "a", 8), (40, "a", 16)], 2, k=STRING, v=INT),
