@@ -13,6 +13,7 @@ from penstock.datastream.window import (
     GlobalWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP
@@ -58,6 +59,26 @@ def test_late_records_go_to_the_side_output_with_their_timestamp_and_are_not_cou
         h.push(("a", 1), 3)
         assert h.side_output(LATE) == [(("a", 1), 3)]
         assert dropped(h) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "timestamp", "is_late"),
+    [
+        (TumblingEventTimeWindows, 9, True),
+        (TumblingEventTimeWindows, 10, False),
+        (TumblingEventTimeWindows, None, False),
+        (TumblingProcessingTimeWindows, 3, False),
+    ],
+)
+def test_a_record_without_any_window_is_late_by_its_own_timestamp_in_event_time(kind, timestamp, is_late):
+    class Nowhere(kind):
+        def assign_windows(self, element, timestamp, context):
+            return []
+
+    with harness(Nowhere(10), tag=LATE) as h:
+        h.watermark(9)
+        h.push(("a", 1), timestamp)
+        assert h.side_output(LATE) == ([(("a", 1), timestamp)] if is_late else [])
 
 
 def test_a_tag_that_nobody_reads_is_no_loss_to_count():
