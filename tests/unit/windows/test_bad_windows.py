@@ -14,6 +14,7 @@ from penstock.datastream.window import (
     EventTimeSessionWindows,
     MergingWindowAssigner,
     ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -275,6 +276,30 @@ def test_an_assigner_that_shrinks_windows():
         h.push(("a", 1), 1)
         h.watermark(50)
         with pytest.raises(UnsupportedOperation, match=r"Window Sum .*an assigner must not shrink windows"):
+            h.push(("a", 2), 20)
+
+
+def test_an_assigner_that_shrinks_windows_by_processing_time():
+    """A window that ends in this very millisecond is over, whatever lateness event time would allow."""
+
+    class Shrinking(MergingWindowAssigner):
+        def assign_windows(self, element, timestamp, context):
+            return [TimeWindow(element[1], 1000)]
+
+        def merge_windows(self, windows, callback):
+            if len(windows) > 1:
+                callback.merge(set(windows), TimeWindow(0, 101))
+
+        def get_default_trigger(self, env):
+            return ProcessingTimeTrigger.create()
+
+        def is_event_time(self):
+            return False
+
+    with OperatorHarness(lambda s: s.key_by(0).window(Shrinking()).sum(1)) as h:
+        h.advance_processing_time(100)
+        h.push(("a", 1), 1)
+        with pytest.raises(UnsupportedOperation, match=r"TimeWindow.*101.* which ends before the current time 100"):
             h.push(("a", 2), 20)
 
 
