@@ -42,6 +42,11 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "delete: self._pending.clear()  ->  pass",
     ): "Nothing is prepared or committed after the end of a job without checkpoints.",
     (
+        "engine/job/adaptive.py",
+        "seen: int | None = -1",
+        "constant: 1  ->  2",
+    ): "No number of cores is below 0.",
+    (
         "engine/job/restarts.py",
         "moved = int(self._backoff) + self._random.randint(-spread, spread)",
         "compute: int(self._backoff) + self._random.randint(-spread, spread)  ->  "

@@ -229,6 +229,20 @@ def test_a_job_that_is_resized_goes_on_with_another_driver():
     assert (view.failures, view.attempt) == ((FAILURE,), 4)
 
 
+@pytest.mark.parametrize(
+    ("resized", "most"),
+    [(Resized("two cores", 2), 4), (Resized("asked for", None, 2), 2)],
+    ids=["cores", "an order"],
+)
+def test_a_job_grows_up_to_what_was_last_asked_for(resized, most):
+    made = driver(9, job=Job(resized))
+    made._replan = lambda parallelism, cores: SimpleNamespace(slots=cores or parallelism)
+    run(made)
+    assert made.slots == 2
+    made._stopped = Stopped(10)
+    assert made._await_cores() == most
+
+
 def test_attempts_and_failures_of_all_drivers_are_counted():
     made = driver(
         4, job=Job(Resized("two", 2), view=JobView("job", None, JobStatus.RUNNING, (RUNNING,), 1, failures=(FAILURE,)))

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import RestartStrategies, RestartStrategyConfiguration
-from penstock.engine.job.restarts import restarts_of
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.job.restarts import UnstoredAttempts, restarts_of
+from penstock.errors import CheckpointFailed, SlotLost
+from penstock.service.launch.submission import plan_of
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 GAPS = st.lists(st.integers(0, 200), max_size=30)
@@ -98,6 +101,17 @@ def test_descriptions(strategy, failures, text):
     restarts = restarts_of(strategy, False, 0)
     delays(restarts, [1] * failures)
     assert restarts.describe() == text
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_only_checkpoints_that_fail_in_a_row_from_the_beginning_end_a_bounded_job(bounded):
+    env = StreamExecutionEnvironment()
+    (env.from_collection([1]) if bounded else env.generate(rate=1)).print()
+    attempts, failed = UnstoredAttempts(plan_of(env, "job")), CheckpointFailed("full")
+    errors = [failed, failed, SlotLost("gone"), failed, failed, failed]
+    answers = [attempts.is_hopeless(error, False) for error in errors]
+    assert answers == [False] * 5 + [bounded]
+    assert not attempts.is_hopeless(failed, True), "a checkpoint was complete"
 
 
 def test_a_strategy_of_another_kind_is_refused():

@@ -143,6 +143,15 @@ def test_a_job_waits_until_something_is_due():
     assert machine.run() == Wait(None)
 
 
+def test_splits_that_wait_make_an_epoch_at_once_until_the_job_stops():
+    machine = Machine()
+    machine.deploy()
+    assert isinstance(machine.run(more=True), RunEpoch)
+    machine.hear(facts.SavepointWanted(SavepointRequest("memory://sp", True, False)))
+    assert machine.run(more=True).command.checkpoint.savepoint
+    assert isinstance(machine.run(more=True), Wait), "nothing is read any more, and the savepoint is still written"
+
+
 def test_news_makes_an_epoch_after_the_interval():
     machine = Machine()
     machine.deploy()
