@@ -24,6 +24,7 @@ PLACES = {
     "Closed": "penstock.connectors.files.parts",
     "Consumer": "penstock.connectors.rabbitmq.rabbitmq_reader",
     "Discarded": "penstock.connectors.files.parts",
+    "FeedbackRecords": "penstock.engine.operators.feedback.feedback_queue",
     "FileSplit": "penstock.connectors.files.file_source",
     "GateState": "penstock.engine.operators.operator",
     "InProgress": "penstock.connectors.files.parts",

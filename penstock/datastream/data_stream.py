@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         BroadcastStream,
         ConnectedStreams,
     )
+    from penstock.datastream.builders.iterative_stream import IterativeStream
     from penstock.datastream.builders.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.builders.keyed_stream import KeyedStream
     from penstock.datastream.builders.windowed_stream import AllWindowedStream
@@ -334,6 +335,15 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
 
         return CoGroupedStreams(self, other_stream)
 
+    def iterate(self, max_wait_time: LengthOfTime = 0) -> IterativeStream[T_co]:
+        """Begin a loop: the stream that `close_with` gets returns here, one epoch later.
+
+        A loop ends when its input has ended, no record is under way, and none has returned for `max_wait_time`.
+        """
+        from penstock.datastream.builders.iterative_stream import IterativeStream
+
+        return IterativeStream(self, max_wait_time)
+
     # --- windows over the whole stream ---
     def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
         """Cut the whole stream into windows, in one subtask."""
@@ -559,6 +569,7 @@ __getattr__, __dir__ = lazy_names(
         "penstock.datastream.builders.windowed_stream": "AllWindowedStream WindowedStream",
         "penstock.datastream.builders.joined_streams": "CoGroupedStreams JoinedStreams",
         "penstock.datastream.builders.interval_join": "IntervalJoin",
+        "penstock.datastream.builders.iterative_stream": "ConnectedIterativeStreams IterativeStream",
     },
 )
 

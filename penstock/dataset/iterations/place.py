@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.dataset.aggregators import Aggregator
 from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.operators.slot_shared import shared
 
 
 @dataclass(frozen=True)
@@ -105,24 +106,6 @@ class Place:
             self.solution[key_of(element)] = element
 
 
-_places: dict[tuple[str, int, str, int], Place] = {}
-
-
-def place_of(context: OperatorContext, iteration: str, aggregators: bytes) -> Place:
-    """Return the state of an iteration in the slot of an operator."""
-    key = context.job_id, context.attempt, iteration, context.subtask
-    if key not in _places:
-        _places[key] = Place(aggregators)
-    return _places[key]
-
-
-def forget_place(context: OperatorContext, iteration: str) -> None:
-    """Forget the state of an iteration in the slot of an operator, and what earlier attempts have left."""
-    for key in list(_places):
-        if key[0] == context.job_id and key[2:] == (iteration, context.subtask) and key[1] <= context.attempt:
-            del _places[key]
-
-
 @dataclass(frozen=True)
 class Identity:
     """An iteration as its operators know it."""
@@ -132,4 +115,4 @@ class Identity:
 
     def place(self, context: OperatorContext) -> Place:
         """Return the state of the iteration in the slot of an operator."""
-        return place_of(context, self.name, self.aggregators)
+        return shared(context, self.name, lambda: Place(self.aggregators))

@@ -27,6 +27,29 @@ if TYPE_CHECKING:
     from penstock.engine.operators.sources.source_operator import Budget
 
 
+class Alignment:
+    """Watermark alignment inside a slot: the watermark of each aligned stream, and the limit of each group."""
+
+    def __init__(self) -> None:
+        self.limits: dict[str, int] = {}
+        self.reached: dict[tuple[str, str], int] = {}
+        self.full: set[str] = set()
+        """Loops with so many records on their way back that all other sources of the slot wait, by uid of the head."""
+
+    def report(self, group: str, uid: str, watermark: int) -> None:
+        """Record the watermark of a stream."""
+        self.reached[group, uid] = watermark
+
+    def withdraw(self, group: str, uid: str) -> None:
+        """Forget a stream that is idle or has ended. It neither waits for the others nor makes them wait."""
+        self.reached.pop((group, uid), None)
+
+    def is_blocked(self, group: str, uid: str) -> bool:
+        """Return True if a stream is so far ahead of its group that its source should pause."""
+        limit = self.limits.get(group)
+        return limit is not None and self.reached.get((group, uid), MIN_TIMESTAMP) > limit
+
+
 @dataclass
 class OperatorContext:
     """The identity of an operator in a slot, and the services that it uses there."""
@@ -60,7 +83,7 @@ class OperatorContext:
     """The histograms for latency markers; None if the operator records none."""
     markers: Markers | None = None
     """The schedule of latency markers that a source sends; None if it sends none."""
-    alignment: Alignment | None = None
+    alignment: Alignment = field(default_factory=Alignment)
     aligned: tuple[tuple[str, str], ...] = ()
     """The aligned streams that a source feeds, as (group, uid). The source pauses when one of them is too far ahead."""
     bell: Bell = field(default_factory=Bell)
@@ -84,27 +107,6 @@ class Clock:
     """Processing time, in milliseconds, from the command of the epoch. Operators never read a clock of their own."""
 
     now: int = 0
-
-
-class Alignment:
-    """Watermark alignment inside a slot: the watermark of each aligned stream, and the limit of each group."""
-
-    def __init__(self) -> None:
-        self.limits: dict[str, int] = {}
-        self.reached: dict[tuple[str, str], int] = {}
-
-    def report(self, group: str, uid: str, watermark: int) -> None:
-        """Record the watermark of a stream."""
-        self.reached[group, uid] = watermark
-
-    def withdraw(self, group: str, uid: str) -> None:
-        """Forget a stream that is idle or has ended. It neither waits for the others nor makes them wait."""
-        self.reached.pop((group, uid), None)
-
-    def is_blocked(self, group: str, uid: str) -> bool:
-        """Return True if a stream is so far ahead of its group that its source should pause."""
-        limit = self.limits.get(group)
-        return limit is not None and self.reached.get((group, uid), MIN_TIMESTAMP) > limit
 
 
 class Operator:

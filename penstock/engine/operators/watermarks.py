@@ -307,7 +307,7 @@ class TimestampsAndWatermarksOperator(Operator):
 def report_alignment(context: OperatorContext, strategy: WatermarkStrategy, watermark: int, idle: bool) -> None:
     """Report the watermark of a stream to its alignment group, if it has one."""
     alignment, wanted = context.alignment, strategy.alignment
-    if wanted is None or alignment is None:
+    if wanted is None:
         return
     if idle or watermark == MAX_TIMESTAMP:
         alignment.withdraw(wanted.group, context.uid)

@@ -25,6 +25,7 @@ from penstock.engine.job.job_handle import JobHandle
 from penstock.engine.job.processing_time import WallClock
 from penstock.engine.job.rescaling import RescalableDriver
 from penstock.engine.messages.commands_and_reports import Deployment
+from penstock.engine.operators.feedback.feedback_operators import FeedbackHead
 from penstock.engine.operators.sinks.sink_operators import PrintSink
 from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
 from penstock.engine.operators.sources.source_operator import Enumerator, SourceOperator
@@ -389,6 +390,8 @@ def _results(plan: Plan, collecting: Mapping[Transformation, ResultHandler]) -> 
     for node in plan.nodes:
         if id(node.operator) in by_operator:
             handlers[node.uid] = by_operator[id(node.operator)].put
+        elif isinstance(node.operator, FeedbackHead):
+            handlers[node.uid] = node.operator.source.put
     return handlers
 
 
@@ -404,6 +407,10 @@ def _print(text: str) -> None:
 
 def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> bool:
     if settings.mode is RuntimeExecutionMode.STREAMING:
+        return False
+    if loops := [node.name for node in reachable(roots) if isinstance(node.operator, FeedbackHead)]:
+        if settings.mode is RuntimeExecutionMode.BATCH:
+            raise UnsupportedOperation(f"BATCH mode has no iterations ({', '.join(loops)}): use STREAMING or AUTOMATIC")
         return False
     unbounded = unbounded_sources(roots)
     if unbounded and settings.mode is RuntimeExecutionMode.BATCH:

@@ -296,7 +296,7 @@ class SourceOperator(Operator):
 
     def _is_paused(self) -> bool:
         alignment, aligned = self.context.alignment, self.context.aligned
-        return alignment is not None and any(alignment.is_blocked(group, uid) for group, uid in aligned)
+        return bool(alignment.full) or any(alignment.is_blocked(group, uid) for group, uid in aligned)
 
     def _end(self) -> None:
         self.finished = True

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.api.latency_marker import LatencyMarker
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.operators.operator import Alignment, OperatorContext
 from penstock.engine.operators.watermarks import TimestampsAndWatermarksOperator, report_alignment
 from penstock.engine.records.elements import MIN_TIMESTAMP, Chunk, Receiver
 
@@ -44,7 +44,7 @@ class SplitTimes:
         if split_id in self._splits:
             return
         split = self._splits[split_id] = _SplitTime(self, self._strategy)
-        split.clock.open(replace(self._context, output=split, alignment=None, restored=None))
+        split.clock.open(replace(self._context, output=split, alignment=Alignment(), restored=None))
         if progress is not None:
             split.clock.take_up(progress["clock"])
             split.reached, split.idle = progress["reached"], progress["idle"]
