@@ -13,25 +13,14 @@ import pytest
 
 from penstock.common import Row
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.engine.operators.timers import TimerQueue
 from penstock.errors import StateNotRestored
 from penstock.table.builders import Planner
-from penstock.table.builders import order_builders as orders
 from penstock.table.logical.building import aggregate, join, over, where
 from penstock.table.logical.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
 from penstock.table.logical.rex import AggregateCall, Call, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
-from penstock.table.operators.aggregate import group_aggregate
-from penstock.table.operators.aggregate.functions.members import DistinctMembers
-from penstock.table.operators.aggregate.functions.positions import over_folds
-from penstock.table.operators.base.query_batches import batch_of
-from penstock.table.operators.over import over_aggregate as streaming_over
-from penstock.table.operators.over.running_aggregates import row_by_row
-from penstock.table.operators.rank.deduplicate import Chosen, KeepFirst
 from penstock.table.types.data_types import BigIntType, BooleanType, DayTimeIntervalType, IntType, TimestampType
 from penstock.testing.crashes import Outcome, StoreSink, simulate
 from tests.recovery.conftest import Stage
-from tests.recovery.programs import STORES
-from tests.recovery.programs import StoreSink as Kept
 from tests.table.runtime.table_programs import INT, STRING, TS, Options, call, columns
 
 SEEDS = 8
@@ -215,90 +204,3 @@ def test_the_same_query_goes_on_and_another_one_is_refused(stage: Stage) -> None
     stage.run(of_numbers("SUM"), parallelism=2, **from_path(path))
     with pytest.raises(StateNotRestored, match=r"Group Aggregate \(uid group-aggregate-"):
         stage.start(of_numbers("MAX"), **from_path(path))
-
-
-class EarlierKeepFirst(KeepFirst):
-    """Keeps rows that wait in `kept`, each with a timer."""
-
-    def _wait(self, chosen: Chosen, out: list[Any]) -> None:
-        for key, known, entry in zip(chosen.keys, out, chosen.entries(), strict=True):
-            if known is None:
-                self._kept.put(key, entry)
-                self.timers.event_time.register(entry[0], key)
-
-    def _take_over(self) -> None:
-        """There is nothing earlier."""
-
-    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        held = self._kept.get(key)
-        self._kept.put(key, ())
-        self.send_rows(batch_of([held[1]], self._input))
-
-
-def earlier_layout(patch: pytest.MonkeyPatch) -> None:
-    """Operators keep what they kept in an earlier version."""
-    patch.setattr(group_aggregate, "in_members", list)
-    patch.setattr(orders, "KeepFirst", EarlierKeepFirst)
-    patch.setattr(streaming_over, "over_folds", lambda calls, columns, leaving: over_folds(calls, columns))
-    patch.setattr(streaming_over, "results", _one_after_the_other)
-
-
-def _one_after_the_other(fold: Any, number: int, rows: Any, frame: Frame, accumulators: list[Any]) -> Any:
-    return row_by_row(fold, rows.arguments(number), rows, accumulators)
-
-
-def of_earlier_layouts(store: str) -> Any:
-    """A program whose operators have changed what they keep."""
-
-    def build(env: StreamExecutionEnvironment) -> None:
-        env.set_max_parallelism(64)
-        one, planner = events(env, "one", 1), Planner(env, Options(), False)
-        both = [AggregateCall(name, (2,), INT, name) for name in ("MIN", "LAST_VALUE")]
-        distinct = [AggregateCall(name, (2,), COUNT, name, distinct=True) for name in ("COUNT", "SUM")]
-        by_key = aggregate(one, [1], [AggregateCall("COUNT", (), COUNT, "n"), AggregateCall("MAX", (2,), INT, "m")])
-        plans = {
-            "distinct": aggregate(one, [1], distinct),
-            "distinct of counts": aggregate(by_key, [2], [AggregateCall("COUNT", (1,), COUNT, "n", distinct=True)]),
-            "first": _one_each(one, SortKey(0), (0, 1)),
-            "over": over(one, [OverSpec((1,), (SortKey(0),), Frame(True, None, 0), tuple(both))]),
-        }
-        for name, plan in plans.items():
-            told = planner.rows(plan).map(lambda row, name=name: (name, str(row.get_row_kind()), *row)).uid(f"{name} t")
-            told.sink_to(Kept(store, name)).uid(f"{name} sink")
-
-    return build
-
-
-def test_savepoints_of_an_earlier_layout_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.epoch_records = 20
-    stage.run(of_earlier_layouts("whole"))
-    with pytest.MonkeyPatch.context() as patch:
-        earlier_layout(patch)
-        path = stage.start(of_earlier_layouts("parts"), hold_at=2).stop(stage.savepoints)
-    taken_over: set[Any] = set()
-    for owner, name in (
-        (DistinctMembers, "convert_accumulator"),
-        (streaming_over, "without_values"),
-        (TimerQueue, "delete"),
-    ):
-        monkeypatch.setattr(owner, name, _noting(getattr(owner, name), taken_over))
-    stage.run(of_earlier_layouts("parts"), parallelism=2, **from_path(path))
-    for name in ("distinct", "distinct of counts", "first", "over"):
-        found, expected = (_added_up(STORES[store].records(name)) for store in ("parts", "whole"))
-        assert found == expected, name
-    assert len(taken_over) == 3, taken_over
-
-
-def _noting(function: Any, into: set[Any]) -> Any:
-    def noted(*args: Any) -> Any:
-        into.add(function)
-        return function(*args)
-
-    return noted
-
-
-def _added_up(log: list[Any]) -> Counter[Any]:
-    found: Counter[Any] = Counter()
-    for _, kind, *row in log:
-        found[tuple(row)] += 1 if kind[0] == "+" else -1
-    return Counter({row: count for row, count in found.items() if count})

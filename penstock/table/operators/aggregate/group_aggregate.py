@@ -123,21 +123,6 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         self._members = [fold for fold in self.folds if isinstance(fold, DistinctMembers)]
         for members in self._members:
             members.open_state(self.keyed, self.ttl)
-        if self._members:
-            self._take_over()
-
-    def _take_over(self) -> None:
-        """Convert savepoints of an earlier version, which have the values of DISTINCT in the accumulators."""
-        known = next(self._groups.items(), None)
-        if known is None or not any(isinstance(known[1][fold.number], list) for fold in self._members):
-            return
-        for key in list(self._groups.table.addresses()):
-            entry = self._groups.get(key)
-            if entry is not None:
-                now = list(entry)
-                for fold in self._members:
-                    now[fold.number] = fold.convert_accumulator(key, entry[fold.number])
-                self._groups.put(key, tuple(now))
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:

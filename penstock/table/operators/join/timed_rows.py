@@ -40,9 +40,6 @@ class TimedRows:
         self._width = max(span // BUCKETS, LEAST_WIDTH)
         self._read: dict[Any, list[tuple[Any, list[Kept]]]] = {}
         """The pages of the last read with their addresses, by key."""
-        # Convert the lists of earlier versions.
-        earlier = [(key, tuple(head)) for key, head in self._heads.items() if isinstance(head, list)]
-        self._heads.put_all([key for key, _ in earlier], [rows for _, rows in earlier])
 
     def times(self) -> Iterator[tuple[int, Any]]:
         """Yield the time of every row, with its key."""

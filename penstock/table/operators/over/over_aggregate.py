@@ -13,7 +13,7 @@ from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.table.logical.nodes import Columns as PlanColumns
 from penstock.table.logical.rex import OverSpec
-from penstock.table.operators.aggregate.functions.positions import has_all_values, over_folds, without_values
+from penstock.table.operators.aggregate.functions.positions import over_folds
 from penstock.table.operators.base.folding_operator import FoldingOperator
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, column_of, state_rows
@@ -50,20 +50,8 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         super().open(context)
         assert self.keyed is not None
         self._partitions = store(self.keyed, "partitions", self.ttl, in_use=lambda state: bool(state[1]))
-        self._take_over()
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._due: dict[Any, tuple[Any, list[Waiting]]] = {}
-
-    def _take_over(self) -> None:
-        """Convert savepoints of an earlier version. They have all values in accumulators of frames without a start."""
-        known = next(self._partitions.items(), None)
-        if known is None or not any(map(has_all_values, self.folds, known[1][2])):
-            return
-        for key in list(self._partitions.table.addresses()):
-            state = self._partitions.get(key)
-            if state is not None:
-                state[2] = list(map(without_values, self.folds, state[2]))
-                self._partitions.put(key, state)
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
@@ -106,7 +94,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
 
     def _ring(self, state: list[Any]) -> None:
         """Process the alarms that the watermark has passed since they were set. The last one clears the state."""
-        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved fewer parts
+        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # a new state has fewer parts
         alarms: list[int] = state[4]
         if self.current_watermark <= state[5]:
             return

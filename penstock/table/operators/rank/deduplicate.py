@@ -181,19 +181,9 @@ class KeepFirst(DeduplicateOperator):
         super().open(context)
         assert self.keyed is not None
         self._waiting = store(self.keyed, "waiting", self.ttl)
-        self._take_over()
         self._due = Due()
         for key, (time, _) in self._waiting.items():
             self._due.add(time, key)
-
-    def _take_over(self) -> None:
-        """Convert savepoints of an earlier version, in which rows wait in `kept`, each with a timer."""
-        for time, key, _ in self.timers.event_time.timers():
-            held = self._kept.get(key)
-            if held:
-                self._waiting.put(key, held)
-                self._kept.remove(key)
-            self.timers.event_time.delete(time, key)
 
     def whole(self, batch: pa.RecordBatch) -> None:
         if self.time is not None and self.current_watermark != MIN_TIMESTAMP:

@@ -134,7 +134,7 @@ def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
     if windows is None:
         return False
     if isinstance(relation, Expand):
-        return windows.spec[0] is not WindowKind.SESSION
+        return windows.spec[0] != WindowKind.SESSION
     bounds = {position for position, _ in windows.roles}
     if relation.condition is not None and (windows.spec[0] == WindowKind.SESSION or refs(relation.condition) & bounds):
         return False

@@ -169,19 +169,6 @@ class DistinctMembers(VectorFold):
     def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
         return self.fold_all([self.new()] * count, parts)
 
-    # --- state of an earlier layout ---
-    def convert_accumulator(self, key: Any, accumulator: Any) -> Any:
-        """Convert an accumulator of an earlier version, which was [counts of values, inner accumulator]."""
-        if not isinstance(accumulator, list):
-            return accumulator
-        counts, inner = accumulator
-        for args, count in counts.items():
-            if None not in args:
-                values = tuple(map(_bits_of, args))
-                address = (key, values[0] if len(values) == 1 else values)
-                self._members.put(address, count if self.signed else 1)
-        return inner
-
 
 def in_members(folds: Sequence[Fold]) -> list[Fold]:
     """Return the folds of a GROUP BY. DISTINCT gets tables for its values if Arrow can compare them."""

@@ -9,8 +9,6 @@ from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import AggregateCall
 from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.functions.fold_choice import fold_for
-from penstock.table.operators.aggregate.functions.number_folds import Extreme
-from penstock.table.operators.aggregate.functions.ordered_folds import FirstOfInserts
 
 Places = Sequence[Any]
 
@@ -34,19 +32,6 @@ def _fold(call: AggregateCall, columns: Columns, leaving: bool) -> Fold:
 
 _WITH_VALUES = {"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"}
 """Functions that keep all values if rows may leave the frame, and one value otherwise."""
-
-
-def has_all_values(fold: Fold, accumulator: Any) -> bool:
-    """Return True if an accumulator has all values although its fold needs only one."""
-    return isinstance(fold, Extreme | FirstOfInserts) and isinstance(accumulator, dict | list)
-
-
-def without_values(fold: Fold, accumulator: Any) -> Any:
-    """Return an accumulator of a fold that needs one value, converted if it has all values."""
-    if not has_all_values(fold, accumulator):
-        return accumulator
-    value = fold_for(fold.call, fold.types, signed=True).value(accumulator)
-    return value if isinstance(fold, Extreme) else (value,) if accumulator else ()
 
 
 class RowNumber(Fold):
