@@ -138,7 +138,7 @@ CLAIMS = [
     (
         "docs/security.md",
         "both sides accept no other",
-        "tests/unit/spark/test_links.py::test_who_has_another_certificate_learns_nothing",
+        "tests/contract/test_links.py::test_who_has_another_certificate_learns_nothing",
     ),
     (
         "docs/sql/functions.md",

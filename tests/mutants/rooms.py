@@ -26,7 +26,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "tests/unit/state",
             "tests/model/test_key_groups_model.py",
-            "tests/model/test_tables_contract.py",
+            "tests/contract/test_tables_contract.py",
             "tests/model/test_tables_model.py",
         ),
     ),
@@ -109,7 +109,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "links": (
         ("penstock/spark/links/links.py", "penstock/spark/links/mesh.py", "penstock/spark/links/lifelines.py"),
         (
-            "tests/unit/spark/test_links.py",
+            "tests/contract/test_links.py",
             "tests/unit/spark/test_lifelines.py",
             "tests/unit/spark/test_lifelines_by_hand.py",
             "tests/unit/spark/test_link_options.py",
