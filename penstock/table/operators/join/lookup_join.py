@@ -24,7 +24,7 @@ from penstock.table.operators.base.update_pairs import with_pairs_of_rows
 from penstock.table.types.arrow_forms import array_of, arrow_schema, values_of
 
 
-@dataclass
+@dataclass(frozen=True)
 class LookedUp:
     """The looked-up columns, and the expressions and the condition of the query over them."""
 

@@ -40,7 +40,7 @@ from penstock.table.operators.join.join_state import Entry, JoinRows, Rows
 from penstock.table.operators.join.pairs import Condition, both_sides
 
 
-@dataclass
+@dataclass(frozen=True)
 class JoinSpec:
     """The kind, the keys and the condition of a join, and the columns of its sides."""
 
