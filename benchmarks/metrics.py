@@ -193,9 +193,9 @@ PATHS = [
 
 @contextmanager
 def answering():
+    from penstock.service.options.rest_options import RestSettings
     from penstock.service.rest.embedded import serve_in_thread
     from penstock.service.rest.local_jobs import LocalJobs
-    from penstock.service.rest.rest_options import RestSettings
 
     job, jobs = OneJob(), LocalJobs()
     jobs.add(job)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from penstock.service.launch.known_options import FREE, known_options
-from penstock.service.launch.options_without_effect import reason_without_effect
-from penstock.service.launch.translated_options import TranslatedOption
-from penstock.table.options.table_options import ALL, IRRELEVANT, REFUSED
+from penstock.base.options.option import Effect
+from penstock.service.options.known_options import FREE, known_options
+from penstock.service.options.options_without_effect import reason_without_effect
+from penstock.table.options.table_options import ALL
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/flink-options.md"
@@ -35,14 +35,14 @@ Each option of the configuration references of Flink 1.8 and 2.3 is in one of th
 def judge(name: str) -> tuple[str, str]:
     """Return the class of an option, and what becomes of it."""
     if name in ALL:
-        no_effect = ALL[name].kind in (IRRELEVANT, REFUSED)
-        return (NONE if no_effect else EFFECT), f"{ALL[name].kind}; see [options of queries](sql/options.md)"
+        no_effect = ALL[name].effect in (Effect.IRRELEVANT, Effect.REFUSED)
+        return (NONE if no_effect else EFFECT), f"{ALL[name].effect.value}; see [options of queries](sql/options.md)"
     option = known_options().get(name)
     if option is None:
         return _judge_others(name)
     spelling = "" if option.name == name else f"another name of `{option.name}`"
-    if isinstance(option, TranslatedOption):
-        return TRANSLATED, spelling or option.target
+    if option.effect is Effect.TRANSLATED:
+        return TRANSLATED, spelling or option.note
     return EFFECT, spelling or _page(name)
 
 

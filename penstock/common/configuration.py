@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from penstock.base.arguments import check_arguments
+from penstock.base.options.parsers import parse_duration
 from penstock.errors import ConfigurationError
 
 __all__ = ["ConfigOption", "ConfigOptions", "Configuration", "parse_duration"]
@@ -280,27 +280,3 @@ def _convert(key: str, value: Any, value_type: type) -> Any:
         return _CONVERSIONS.get(value_type, value_type)(value)
     except (TypeError, ValueError):
         raise ConfigurationError(f"{key} is {value!r}, which is no {value_type.__name__}") from None
-
-
-_UNIT_NANOS = {
-    unit: nanos
-    for units, nanos in [
-        ("d day days", 86_400_000_000_000),
-        ("h hour hours", 3_600_000_000_000),
-        ("m min minute minutes", 60_000_000_000),
-        ("s sec second seconds", 1_000_000_000),
-        ("ms milli millis millisecond milliseconds", 1_000_000),
-        ("µs micro micros microsecond microseconds", 1_000),
-        ("ns nano nanos nanosecond nanoseconds", 1),
-    ]
-    for unit in units.split()
-}
-
-
-def parse_duration(text: str) -> int:
-    """Return the milliseconds of a text such as `200 ms`, `1 min` or `5s`. A number without a unit is milliseconds."""
-    match = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
-    unit = (match[2] or "ms") if match else ""
-    if match is None or unit not in _UNIT_NANOS:
-        raise ConfigurationError(f"{text!r} is no duration; write a whole number and d, h, min, s, ms, µs or ns")
-    return int(match[1]) * _UNIT_NANOS[unit] // 1_000_000

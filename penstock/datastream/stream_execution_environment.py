@@ -50,8 +50,8 @@ from penstock.graph.transformations import StreamRef, Transformation
 from penstock.service.launch import submission
 from penstock.service.launch.collected_results import CloseableIterator
 from penstock.service.launch.execution_settings import EnvironmentSettings
-from penstock.service.launch.options import default_parallelism
 from penstock.service.launch.python_dependencies import PythonDependencies
+from penstock.service.options.environment_options import default_parallelism
 
 
 @check_arguments

@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from penstock import __version__
-from penstock.service.launch.known_options import is_known
+from penstock.service.options.known_options import is_known
 
 CHART = Path(__file__).parents[2] / "deployment/helm/penstock"
 TEMPLATES = "\n".join(path.read_text() for path in sorted((CHART / "templates").iterdir()))

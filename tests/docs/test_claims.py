@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from penstock import errors
-from penstock.service.gateway import gateway_options
-from penstock.service.rest.rest_options import OPTIONS as REST_OPTIONS
+from penstock.service.options import gateway_options
+from penstock.service.options.rest_options import OPTIONS as REST_OPTIONS
 from penstock.service.server.cli import app as server_app
 
 ROOT = Path(__file__).parents[2]

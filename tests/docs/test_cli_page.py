@@ -8,7 +8,7 @@ import typer
 
 from penstock.service.cli import app
 from penstock.service.cli.exit_codes import CommandFailed
-from penstock.service.launch.client_options import OPTIONS
+from penstock.service.options.client_options import OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.service.launch.options import OPTIONS
+from penstock.service.options.environment_options import OPTIONS
 
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
 HEADER = "| option | other spellings | default | meaning |"

@@ -24,7 +24,7 @@ from penstock import __version__
 from penstock.service.cli import app
 from penstock.service.cli.server_connection import is_server
 from penstock.service.launch.config_files import load_configuration
-from penstock.service.launch.known_options import is_known
+from penstock.service.options.known_options import is_known
 from penstock.service.server.cli import app as server_app
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.service.launch.known_options import is_known
-from penstock.service.launch.options_without_effect import _PATTERNS, reason_without_effect
-from penstock.service.launch.translated_options import OPTIONS
+from penstock.service.options.known_options import is_known
+from penstock.service.options.options_without_effect import _PATTERNS, reason_without_effect
+from penstock.service.options.translated_options import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 listed = SimpleNamespace(**runpy.run_path(str(ROOT / "docs/list_flink_options.py")))

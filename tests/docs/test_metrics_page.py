@@ -14,7 +14,7 @@ from penstock.engine.observe.system_metrics import TASK_METRICS
 from penstock.engine.operators.sinks.sink_metrics import SinkMetrics
 from penstock.metrics import MetricGroup
 from penstock.metrics.scopes import ScopeFormats
-from penstock.service.launch.metric_options import OPTIONS
+from penstock.service.options.metric_options import OPTIONS
 from penstock.service.reporters.job_metrics import job_metrics
 from penstock.service.reporters.record_samples import samples_of
 from penstock.service.rest.answers.metrics import cluster_metrics

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.service.options.server_options import OPTIONS
 from penstock.service.server.home import running_server
-from penstock.service.server.server_options import OPTIONS
 from tests.docs.test_documentation import blocks
 from tests.services.service import free_port
 from tests.waiting import SPARK_SECONDS

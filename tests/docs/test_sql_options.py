@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.configuration import parse_duration
+from penstock.base.options.option import Effect, Option
+from penstock.base.options.parsers import parse_duration
 from penstock.errors import ValidationException
 from penstock.table import TableConfig
-from penstock.table.options.table_options import HAS_EFFECT, IRRELEVANT, KNOWN, OWN, REFUSED, Option
+from penstock.table.options.table_options import KNOWN, OWN
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
@@ -38,7 +39,7 @@ def test_the_documentation_says_what_the_code_does() -> None:
     rows = documented()
     assert set(rows) == set(ALL)
     for name, (default, _, kind, reason) in rows.items():
-        assert (default, kind) == (ALL[name].default, ALL[name].kind), name
+        assert (default, kind) == (ALL[name].default, ALL[name].effect.value), name
         assert len(reason) > 10, name
 
 
@@ -47,7 +48,7 @@ def test_values_and_defaults_are_those_of_flink(name: str) -> None:
     kind, values, default = (FLINK[name][part] for part in ("type", "values", "default"))
     option = KNOWN[name]
     for value in values or ():
-        assert option.values.is_right(value) or option.kind == REFUSED
+        assert option.parse(value) == value or option.effect is Effect.REFUSED
     if kind == "Duration":
         assert parse_duration(option.default) == parse_duration(default)
     elif kind is not None and name != "table.local-time-zone":  # Flink's is the zone of the machine
@@ -62,30 +63,38 @@ def test_a_wrong_value_is_an_error_with_what_is_allowed(name: str) -> None:
     said = str(problem.value)
     assert f"'{name}'" in said
     assert f"'{value}'" in said
-    assert KNOWN[name].values.allowed in said or "allowed is" in said
+    assert _allowed(KNOWN[name], value) in said or "allowed is" in said
 
 
-@pytest.mark.parametrize("name", sorted(name for name, option in KNOWN.items() if option.kind == REFUSED))
+@pytest.mark.parametrize("name", sorted(name for name, option in KNOWN.items() if option.effect is Effect.REFUSED))
 def test_what_is_refused_has_a_reason(name: str) -> None:
     option = KNOWN[name]
     TableConfig().set(name, option.default)
-    with pytest.raises(ValidationException, match=re.escape(option.refusal)):
+    with pytest.raises(ValidationException, match=re.escape(option.note)):
         TableConfig().set(name, other_value(option))
 
 
-def other_value(option: Option) -> str:
+def other_value(option: Option[str]) -> str:
     """A value of the right kind that is not taken."""
     words = ["true", "FORCE", "TRY_RESOLVE", "ENABLED", "1 s", "hive"]
-    taken = {option.default.upper(), *option.also}
-    return next(word for word in words if option.values.is_right(word) and word.upper() not in taken)
+    return next(word for word in words if not _allowed(option, word) and word.upper() != option.default.upper())
 
 
-@pytest.mark.parametrize("name", sorted(name for name, option in ALL.items() if option.kind == HAS_EFFECT))
+def _allowed(option: Option[str], value: str) -> str:
+    """What the parser allows instead of a value, or nothing if the value is of the right kind."""
+    try:
+        option.parse(value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", sorted(name for name, option in ALL.items() if option.effect is Effect.OWN))
 def test_what_has_an_effect_is_read_by_the_code(name: str) -> None:
     assert [path for path in sources() if mentions(path, name)], f"no module reads {name}"
 
 
-@pytest.mark.parametrize("name", sorted(name for name, option in ALL.items() if option.kind == IRRELEVANT))
+@pytest.mark.parametrize("name", sorted(name for name, option in ALL.items() if option.effect is Effect.IRRELEVANT))
 def test_what_is_irrelevant_is_read_nowhere(name: str) -> None:
     readers = [path.name for path in sources() if f'"{name}"' in path.read_text()]
     assert readers == (["config.py"] if name == "table.generated-code.max-length" else [])  # a method of PyFlink's

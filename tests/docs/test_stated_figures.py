@@ -33,14 +33,14 @@ from penstock.engine.state.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.formats import decimal_values, message_batches
 from penstock.formats.csv import csv_quotes
 from penstock.metrics import histogram
-from penstock.service.gateway import gateway_options
 from penstock.service.launch import termination
+from penstock.service.options import gateway_options
+from penstock.service.options.rest_options import OPTIONS as REST_OPTIONS
 from penstock.service.reporters import reporter_configuration, reporter_threads
 from penstock.service.rest.answers import checkpoints
 from penstock.service.rest.http_server import HEAD_SECONDS
 from penstock.service.rest.middleware import LARGEST_JSON
 from penstock.service.rest.rate_limit import FREE
-from penstock.service.rest.rest_options import OPTIONS as REST_OPTIONS
 from penstock.service.server import job_history
 from penstock.spark.links import links
 from penstock.spark.sessions import class_archive, jvm, session, versions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.app import create_app
-from penstock.service.rest.rest_options import RestSettings
 from tests.rest.scripted_jobs import ScriptedJobs
 
 

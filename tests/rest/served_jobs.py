@@ -16,9 +16,9 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.engine.job.job_handle import JobHandle
 from penstock.service.launch.submission import start, with_defaults
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.embedded import serve_in_thread
 from penstock.service.rest.local_jobs import LocalJobs
-from penstock.service.rest.rest_options import RestSettings
 from penstock.testing import in_process
 from tests.waiting import until
 

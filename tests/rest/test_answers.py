@@ -33,6 +33,7 @@ from penstock.engine.job.job_record import (
 )
 from penstock.engine.job.job_view import FailureView, StatusChange
 from penstock.engine.observe.system_metrics import TASK_METRICS
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.reporters.job_metrics import job_metrics
 from penstock.service.rest.answers import applications, checkpoints, jobs, machines, vertices
 from penstock.service.rest.answers import exception_answers as failures
@@ -47,7 +48,6 @@ from penstock.service.rest.answers.metrics import (
 )
 from penstock.service.rest.answers.subtask_states import TASK_STATES, subtasks
 from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
-from penstock.service.rest.rest_options import RestSettings
 from tests.rest import scripted_jobs
 
 _spec = importlib.util.spec_from_file_location("shapes", Path(__file__).with_name("shapes.py"))

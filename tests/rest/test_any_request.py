@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.app import create_app
-from penstock.service.rest.rest_options import RestSettings
 from tests.rest.scripted_jobs import RUNNING, SINK, ScriptedJobs
 
 JOBS = ScriptedJobs.usual()

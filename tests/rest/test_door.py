@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.service.options.rest_options import Tokens
 from penstock.service.rest.job_backend import LogFile
 from penstock.service.rest.middleware import LARGEST_JSON, plain_path
-from penstock.service.rest.rest_options import Tokens
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import RUNNING
 

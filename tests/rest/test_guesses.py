@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.service.options.rest_options import Tokens
 from penstock.service.rest.rate_limit import FIRST_SECONDS, FREE, MOST_ADDRESSES, RateLimit
-from penstock.service.rest.rest_options import Tokens
 from tests.rest.conftest import client_of
 
 READ, OPERATE = "reading-is-fine", "operating-is-too"

@@ -11,11 +11,11 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import MissingDependency, PenstockError
 from penstock.service.launch.submission import start
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest import local_jobs
 from penstock.service.rest.embedded import serve_in_thread
 from penstock.service.rest.job_backend import Jobs, Refused, RunRequest, SavepointOrder, UnknownJob
 from penstock.service.rest.local_jobs import LocalJobs
-from penstock.service.rest.rest_options import RestSettings
 from penstock.testing import in_process
 from tests.waiting import until
 

@@ -7,8 +7,8 @@ from starlette.testclient import TestClient
 
 from penstock.service.cli.exit_codes import CommandFailed
 from penstock.service.cli.rest_client import RestClient
+from penstock.service.options.rest_options import RestSettings, Tokens
 from penstock.service.rest.app import create_app
-from penstock.service.rest.rest_options import RestSettings, Tokens
 from penstock.service.rest.server_secret import (
     HEADER,
     create_secret,

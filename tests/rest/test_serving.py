@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
+from penstock.service.options.rest_options import RestSettings, Tls
 from penstock.service.rest import http_server as serving
 from penstock.service.rest.app import create_app
 from penstock.service.rest.http_server import RestServer, bind
 from penstock.service.rest.job_backend import LogFile
-from penstock.service.rest.rest_options import RestSettings, Tls
 from penstock.spark.links.encryption import new_identity
 from tests.rest.scripted_jobs import RUNNING, ScriptedJobs
 from tests.waiting import until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
-from penstock.service.rest.rest_options import OPTIONS, RestSettings, rest_settings
+from penstock.service.options.rest_options import OPTIONS, RestSettings, rest_settings
 
 
 def test_without_options_it_listens_on_loopback_only():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.observe.profiling import ProfileOrder
-from penstock.service.rest.rest_options import FlameSettings, rest_settings
+from penstock.service.options.rest_options import FlameSettings, rest_settings
 from tests.rest import shapes
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import FINISHED, RUNNING, SINK, SOURCE

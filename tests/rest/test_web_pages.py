@@ -11,8 +11,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from penstock.service.options.rest_options import Tokens
 from penstock.service.rest.replies import EXPECTED_ERRORS, answer_error
-from penstock.service.rest.rest_options import Tokens
 from penstock.service.rest.web_pages import add_pages
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import RUNNING, ScriptedJobs

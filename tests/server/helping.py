@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from penstock.service.options.server_options import ServerSettings
 from penstock.service.rest.job_backend import RunRequest
-from penstock.service.server.server_options import ServerSettings
 from penstock.service.server.service import Service
 from tests.server.counting import KEYS
 from tests.waiting import SPARK_SECONDS, until

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.service.launch import known_options
+from penstock.service.options import known_options
 from penstock.testing import ManualClock, in_process
 
 

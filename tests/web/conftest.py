@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest import activity_history
 from penstock.service.rest.app import create_app
 from penstock.service.rest.http_server import RestServer
 from penstock.service.rest.job_backend import LogFile
-from penstock.service.rest.rest_options import RestSettings
 from penstock.service.rest.web_pages import FOLDER
 from tests.rest.scripted_jobs import ScriptedJobs
 from tests.web.lively_jobs import LivelyJobs

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from penstock.engine.job.job_record import vertex_id
+from penstock.service.options.rest_options import Tokens
 from penstock.service.rest.job_backend import LogFile, RunRequest, SavepointOrder
-from penstock.service.rest.rest_options import Tokens
 from tests.rest.scripted_jobs import ScriptedJobs
 from tests.waiting import until
 from tests.web.conftest import served

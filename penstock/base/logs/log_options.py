@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.base.logs.levels import PYFLINKS_LEVEL, PYFLINKS_OVERRIDES, Levels, levels_of
-from penstock.errors import ConfigurationError
+from penstock.base.options.option import Option, Parser
+from penstock.base.options.parsers import words
 
 LINES, LENGTH, FORMAT = "logging.max-lines-per-second", "logging.max-line-length", "logging.format"
 TEXT, JSON = "text", "json"
 
 
-@dataclass(frozen=True)
-class LogOption:
-    """A row of the table."""
+def _at_least(least: int) -> Parser[int]:
+    def parse(text: str) -> int:
+        plain = text.strip()
+        if not plain.isdecimal() or int(plain) < least:
+            raise ValueError(f"it must be a whole number of at least {least}")
+        return int(plain)
 
-    name: str
-    default: str | None = None
-    others: tuple[str, ...] = ()
+    return parse
 
 
-OPTIONS = [
-    LogOption(FORMAT, TEXT),
-    LogOption(LINES, "1000"),
-    LogOption(LENGTH, "16384"),
-    LogOption(PYFLINKS_LEVEL),
-    LogOption(PYFLINKS_OVERRIDES),
-]
+_FORMAT = Option(FORMAT, words(TEXT, JSON), TEXT)
+_LINES = Option(LINES, _at_least(0), "1000")
+_LENGTH = Option(LENGTH, _at_least(100), "16384")
+
+OPTIONS: list[Option[Any]] = [_FORMAT, _LINES, _LENGTH, Option(PYFLINKS_LEVEL, str), Option(PYFLINKS_OVERRIDES, str)]
 
 
 @dataclass
@@ -44,17 +45,9 @@ class LogSettings:
 
 def log_settings(configuration: Mapping[str, str]) -> LogSettings:
     """Return the settings of logging in a configuration. Raise ConfigurationError for a value that is not allowed."""
-    chosen = configuration.get(FORMAT, TEXT).strip().lower()
-    if chosen not in (TEXT, JSON):
-        raise ConfigurationError(f"option {FORMAT} must be {TEXT} or {JSON}, not '{chosen}'")
     return LogSettings(
-        levels_of(configuration), _number(configuration, LINES, 0), _number(configuration, LENGTH, 100), chosen
+        levels_of(configuration),
+        _LINES.value(configuration),
+        _LENGTH.value(configuration),
+        _FORMAT.value(configuration),
     )
-
-
-def _number(configuration: Mapping[str, str], option: str, least: int) -> int:
-    default = next(one.default or "" for one in OPTIONS if one.name == option)
-    text = configuration.get(option, default).strip()
-    if not text.isdecimal() or int(text) < least:
-        raise ConfigurationError(f"option {option} must be a whole number of at least {least}, not '{text}'")
-    return int(text)

@@ -62,7 +62,7 @@ class ClusterOrder:
 
     def spec(self) -> DriverSpec:
         """Return the description of the driver, which is sent to the cluster."""
-        from penstock.service.launch.client_options import INNER_URL
+        from penstock.service.options.client_options import INNER_URL
         from penstock.spark.hosts.connect_driver import check_program, new_key
         from penstock.spark.hosts.driver_task import DriverSpec
 
@@ -89,7 +89,7 @@ class ClusterOrder:
 
 def run_in_cluster(order: ClusterOrder, detached: bool) -> None:
     """Run the program in a task of the cluster. Unless detached, wait for its end."""
-    from penstock.service.launch.client_options import INNER_URL
+    from penstock.service.options.client_options import INNER_URL
     from penstock.spark.hosts.connect_driver import DriverClient
 
     settings, spec = order.settings, order.spec()

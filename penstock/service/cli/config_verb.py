@@ -41,8 +41,8 @@ def _visible(setting: Setting) -> str:
 
 
 def _origin(setting: Setting) -> str:
-    from penstock.service.launch.known_options import is_known
-    from penstock.service.launch.options_without_effect import reason_without_effect
+    from penstock.service.options.known_options import is_known
+    from penstock.service.options.options_without_effect import reason_without_effect
 
     if is_known(setting.name):
         return setting.origin
@@ -55,8 +55,8 @@ def _many(found: Sourced, everything: bool) -> list[Setting]:
 
 
 def _one(found: Sourced, name: str) -> list[Setting]:
-    from penstock.service.launch.known_options import is_known, suggestion
-    from penstock.service.launch.options_without_effect import reason_without_effect
+    from penstock.service.options.known_options import is_known, suggestion
+    from penstock.service.options.options_without_effect import reason_without_effect
 
     held = found.find(name)
     if held is not None:

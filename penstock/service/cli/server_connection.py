@@ -90,8 +90,8 @@ def _of(settings: Mapping[str, Setting], name: str) -> str | None:
 def _own_server(settings: Sourced, at: str | None) -> str | None:
     """Return the address of the server that runs on $PENSTOCK_HOME, or None if another place is named."""
     from penstock.service.launch.config_files import DEFAULT
+    from penstock.service.options.server_options import default_data
     from penstock.service.server.home import running_server
-    from penstock.service.server.server_options import default_data
 
     named = [setting for name in ("rest.address", "rest.port") if (setting := settings.find(name)) is not None]
     if at is not None or any(setting.origin != DEFAULT for setting in named):

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.errors import ConfigurationError
+from penstock.service.options.server_options import HOME_VARIABLE
 from penstock.service.server.home import LOG, RunningServer, running_server
-from penstock.service.server.server_options import HOME_VARIABLE
 
 PORTS = "8081-8181"
 """Range of ports, of which the server takes the first free one."""

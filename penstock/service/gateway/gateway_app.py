@@ -12,6 +12,7 @@ from penstock import __version__
 from penstock.errors import PenstockError
 from penstock.service.gateway import shapes
 from penstock.service.gateway.sql_sessions import Operation, Sessions, TooMany, Unknown
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.middleware import AccessMiddleware
 from penstock.service.rest.replies import (
     EXPECTED_ERRORS,
@@ -21,7 +22,6 @@ from penstock.service.rest.replies import (
     answer_unexpected_error,
     problem,
 )
-from penstock.service.rest.rest_options import RestSettings
 from penstock.table.result_kind import ResultKind
 
 VERSIONS = ("v1", "v2", "v3", "v4")

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from penstock.service.gateway.gateway_app import create_gateway
-from penstock.service.gateway.gateway_options import endpoint, idle_seconds, most_sessions
 from penstock.service.gateway.sql_sessions import Sessions
+from penstock.service.options.gateway_options import endpoint, idle_seconds, most_sessions
+from penstock.service.options.rest_options import rest_settings
 from penstock.service.rest.http_server import RestServer
-from penstock.service.rest.rest_options import rest_settings
 
 
 def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError
 from penstock.service.launch.execution_settings import MASTER_VARIABLE
-from penstock.service.launch.known_options import default_of, known_options, new_warnings, same_option
+from penstock.service.options.known_options import known_options, new_warnings, same_option
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
@@ -63,7 +63,7 @@ class Sourced(Mapping[str, Setting]):
             if spelling in self:
                 return self[spelling]
         option = known_options().get(name)
-        default = None if option is None else default_of(option)
+        default = None if option is None else option.initial
         return None if option is None or default is None else Setting(option.name, default, DEFAULT)
 
     def value(self, name: str) -> str | None:

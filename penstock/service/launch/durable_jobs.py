@@ -31,7 +31,7 @@ from penstock.service.launch.execution_settings import (
     inline_threshold,
     state_backend,
 )
-from penstock.service.launch.options import Recovery
+from penstock.service.options.combined_options import Recovery
 
 _WHOLLY_INLINE = 1 << 62
 log = logging.getLogger("penstock.job")

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from penstock.api.settings.checkpoint_config import CheckpointConfig
 from penstock.api.settings.checkpoint_storage import (
@@ -17,6 +18,7 @@ from penstock.api.settings.checkpoint_storage import (
 from penstock.api.settings.execution_mode import RuntimeExecutionMode
 from penstock.api.settings.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.base.hdfs.kerberos_login import log_in
+from penstock.base.options.option import Option
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.restart_strategy import RestartStrategyConfiguration
@@ -25,26 +27,20 @@ from penstock.engine.job.cluster_protocol import Patience
 from penstock.engine.job.epochs import EpochOptions
 from penstock.engine.messages.commands_and_reports import MeasuringSettings
 from penstock.errors import ConfigurationError, InvalidParallelism
-from penstock.service.launch.known_options import new_warnings
-from penstock.service.launch.metric_options import OPTIONS as METRIC_OPTIONS
-from penstock.service.launch.options import (
-    OPTIONS,
-    Option,
-    Recovery,
-    RestartOptions,
-    StorageOptions,
-    default_parallelism,
-)
 from penstock.service.launch.queryable_serving import QueryableOptions
 from penstock.service.launch.spark_settings import settings_of_spark, spark_submit_master
-from penstock.service.launch.translated_options import HADOOP, Translation
-from penstock.service.launch.translated_options import OPTIONS as TRANSLATED_OPTIONS
+from penstock.service.options.combined_options import Recovery, RestartOptions, StorageOptions
+from penstock.service.options.environment_options import OPTIONS, default_parallelism
+from penstock.service.options.known_options import new_warnings
+from penstock.service.options.metric_options import OPTIONS as METRIC_OPTIONS
+from penstock.service.options.translated_options import HADOOP, Translation
+from penstock.service.options.translated_options import OPTIONS as TRANSLATED_OPTIONS
 from penstock.spark.sessions.connect_session import remote_url
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
 
 _OPTIONS = {
-    spelling: option for option in (*OPTIONS, *METRIC_OPTIONS, *TRANSLATED_OPTIONS) for spelling in option.spellings()
+    spelling: option for option in (*OPTIONS, *METRIC_OPTIONS, *TRANSLATED_OPTIONS) for spelling in option.spellings
 }
 
 
@@ -120,12 +116,12 @@ class EnvironmentSettings:
         if any(name.startswith("restart-strategy") for name in values):
             self.restart = self.restart_options.strategy() or self.restart
 
-    def _read(self, option: Option, name: str, values: Mapping[str, str]) -> None:
+    def _read(self, option: Option[Any], name: str, values: Mapping[str, str]) -> None:
         """Apply an option, unless it is also set under its preferred name."""
-        if name != next(spelling for spelling in option.spellings() if spelling in values):
+        if name != option.spelling(values):
             return
         try:
-            option.apply(self, values[name])
+            option.apply(self, option.parse(values[name]))
         except (ValueError, ConfigurationError, InvalidParallelism) as error:
             raise ConfigurationError(f"option {name} cannot be {values[name]!r}: {error}") from None
 
@@ -136,7 +132,7 @@ class EnvironmentSettings:
         if option is not None and option.name == "execution.state-recovery.path":
             self.restore_path = None
         elif option is not None and option.default is not None:
-            option.apply(self, option.default)
+            option.apply(self, option.parse(option.default))
 
     def parallelism(self) -> int:
         """Return the job's parallelism: the set one, else the number of cores that a local master uses."""

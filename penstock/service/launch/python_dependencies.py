@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 from penstock.errors import ConfigurationError
-from penstock.service.launch.translated_options import Translation
+from penstock.service.options.translated_options import Translation
 
 
 @dataclass

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from penstock.service.launch.known_options import is_known, new_warnings
+from penstock.service.options.known_options import is_known, new_warnings
 
 PREFIX = "spark.penstock."
 _OWN = "penstock."

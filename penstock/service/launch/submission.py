@@ -50,12 +50,12 @@ from penstock.service.launch.execution_settings import (
     savepoint_directory,
     state_backend,
 )
-from penstock.service.launch.options import Recovery
 from penstock.service.launch.queryable_serving import Serving, serving
 from penstock.service.launch.recorded_settings import settings_record
 from penstock.service.launch.scheduling import check_scheduling, is_adaptive
 from penstock.service.launch.spark_settings import options_in_spark
 from penstock.service.launch.termination import give_back_on_sigterm, suspend_on_sigterm, suspend_with_process
+from penstock.service.options.combined_options import Recovery
 from penstock.service.reporters.reporter_threads import Place, place_for
 
 if TYPE_CHECKING:

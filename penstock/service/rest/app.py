@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 
 from penstock import __version__
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.activity_history import ActivityHistory
 from penstock.service.rest.flame_graphs import FlameGraphs
 from penstock.service.rest.job_backend import Jobs
@@ -22,7 +23,6 @@ from penstock.service.rest.replies import (
     answer_unexpected_error,
 )
 from penstock.service.rest.request_context import RequestContext
-from penstock.service.rest.rest_options import RestSettings
 from penstock.service.rest.routes import application_routes as applications
 from penstock.service.rest.routes import checkpoint_routes as checkpoints
 from penstock.service.rest.routes import cluster_routes as cluster

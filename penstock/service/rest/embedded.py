@@ -14,10 +14,10 @@ from penstock.base.logs.log_formats import formatter
 from penstock.base.logs.log_options import log_settings
 from penstock.engine.observe.current_operator import origin_here
 from penstock.service.launch.submission import with_defaults
+from penstock.service.options.rest_options import RestSettings, rest_settings
 from penstock.service.rest.installed import check_installed
 from penstock.service.rest.job_backend import LogFile
 from penstock.service.rest.local_jobs import LocalJobs
-from penstock.service.rest.rest_options import RestSettings, rest_settings
 
 
 @contextmanager

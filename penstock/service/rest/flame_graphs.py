@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.engine.observe.profiling import Seen
+from penstock.service.options.rest_options import FlameSettings
 from penstock.service.rest.job_backend import Jobs
-from penstock.service.rest.rest_options import FlameSettings
 
 log = logging.getLogger("penstock.rest")
 

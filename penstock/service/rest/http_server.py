@@ -18,9 +18,9 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.errors import ConfigurationError
+from penstock.service.options.rest_options import LOOPBACK, RestSettings, Tls
 from penstock.service.rest.activity_history import ActivityHistory
 from penstock.service.rest.replies import problem
-from penstock.service.rest.rest_options import LOOPBACK, RestSettings, Tls
 
 log = logging.getLogger("penstock.rest")
 

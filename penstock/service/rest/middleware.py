@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
 
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.rate_limit import RateLimit
 from penstock.service.rest.replies import Rejected, problem
-from penstock.service.rest.rest_options import RestSettings
 from penstock.service.rest.server_secret import HEADER
 from penstock.service.rest.web_pages import PUBLIC
 

@@ -12,11 +12,11 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.engine.job.job_record import JobRecord, VertexRecord
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.flame_graphs import FlameGraphs
 from penstock.service.rest.job_backend import Jobs, UnknownJob
 from penstock.service.rest.operations import Operations, TooMany
 from penstock.service.rest.replies import bad_request, complaints, not_found
-from penstock.service.rest.rest_options import RestSettings
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -138,7 +138,7 @@ def _still_runs(found: RunningServer, data: Path | None) -> bool:
 
 
 def _folder(data: Path | None) -> Path:
-    from penstock.service.server.server_options import default_data
+    from penstock.service.options.server_options import default_data
 
     folder = data.absolute() if data is not None else default_data()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -32,6 +32,7 @@ from penstock.engine.queryable.rest_form import look_up
 from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspended, PenstockError, StorageError
 from penstock.service.launch.program_runner import Program
 from penstock.service.launch.submission import with_defaults
+from penstock.service.options.server_options import REQUIREMENTS
 from penstock.service.rest.job_backend import QUERY_SECONDS
 from penstock.service.server.control import ControlServer
 from penstock.service.server.driver_spec import DriverSpec
@@ -39,7 +40,6 @@ from penstock.service.server.leadership.fencing_numbers import newest_fence
 from penstock.service.server.log_files import keep_small
 from penstock.service.server.program_jobs import ProgramJobs
 from penstock.service.server.register import JobEntry, Register
-from penstock.service.server.server_options import REQUIREMENTS
 from penstock.service.server.specs import DriverPlace, How, Outcome, Revision, Spec
 
 log = logging.getLogger("penstock.server")

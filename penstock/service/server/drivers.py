@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.checkpoint.process_identity import Whereabouts
+from penstock.service.options.server_options import LOG_FILES, LOG_SIZE, PYTHON, ServerSettings, job_options
 from penstock.service.server.control import ask, key_in, socket_path
 from penstock.service.server.driver_spec import DriverSpec
-from penstock.service.server.server_options import LOG_FILES, LOG_SIZE, PYTHON, ServerSettings, job_options
 from penstock.service.server.specs import DriverPlace, Revision, Spec
 from penstock.service.server.virtual_environments import python_for
 
@@ -102,8 +102,8 @@ class Drivers:
             key_file=self._key_file,
             folder=str(folder),
             configuration=job_options(self._settings.configuration),
-            log_size=LOG_SIZE.of(configuration),
-            log_files=LOG_FILES.of(configuration),
+            log_size=LOG_SIZE.value(configuration),
+            log_files=LOG_FILES.value(configuration),
             takeover=takeover,
         )
         told.save(folder / "driver.json")

@@ -22,8 +22,8 @@ from penstock.errors import PenstockError, ProgramError
 from penstock.service.launch.program_runner import Program
 from penstock.service.launch.recorded_settings import settings_record
 from penstock.service.launch.submission import plan_of, with_defaults
+from penstock.service.options.server_options import PYTHON, ServerSettings, job_options
 from penstock.service.server.drivers import process_environment
-from penstock.service.server.server_options import PYTHON, ServerSettings, job_options
 from penstock.service.server.specs import Spec
 from penstock.service.server.virtual_environments import python_for
 

@@ -16,7 +16,7 @@ from penstock.engine.job.job_handle import JobHandle
 from penstock.engine.job.job_record import JobRecord
 from penstock.errors import StorageError
 from penstock.service.launch.execution_settings import EnvironmentSettings, checkpoint_directory
-from penstock.service.launch.options import Recovery
+from penstock.service.options.combined_options import Recovery
 from penstock.service.rest.job_backend import UnknownJob
 from penstock.service.server.register import JobEntry
 from penstock.service.server.specs import Revision, job_id_of

@@ -19,6 +19,7 @@ from penstock.engine.job.job_record import JobRecord, as_json, from_json
 from penstock.engine.observe.profiling import ProfileOrder, Seen
 from penstock.engine.observe.stacks import own_threads
 from penstock.errors import AlreadyThere, NotFound, PenstockError, ProgramError, UnsupportedOperation
+from penstock.service.options.server_options import REQUIREMENTS, ServerSettings
 from penstock.service.rest.job_backend import (
     QUERY_SECONDS,
     LogFile,
@@ -35,7 +36,6 @@ from penstock.service.server.job_history import History
 from penstock.service.server.plan_process import plan_program
 from penstock.service.server.program_files import check_name, check_program, entries, requirements_of
 from penstock.service.server.register import Register
-from penstock.service.server.server_options import REQUIREMENTS, ServerSettings
 from penstock.service.server.specs import How, Outcome, Revision, Spec
 from penstock.service.server.supervised_program import SupervisedProgram, error_of
 from penstock.service.server.supervisor import Supervisor

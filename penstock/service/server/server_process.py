@@ -21,16 +21,16 @@ from typing import Any
 
 from penstock.base.hdfs.kerberos_login import log_in
 from penstock.errors import PenstockError
+from penstock.service.options.rest_options import rest_settings
+from penstock.service.options.server_options import LOG_FILES, LOG_SIZE, STANDBY, ServerSettings
 from penstock.service.rest.app import create_app
 from penstock.service.rest.http_server import RestServer
-from penstock.service.rest.rest_options import rest_settings
 from penstock.service.rest.server_secret import create_secret, delete_secret, write_secret
 from penstock.service.server.control import ControlServer, key_in, socket_path
 from penstock.service.server.home import LOG, OUT, Home
 from penstock.service.server.leadership.forwarding import Forwarding, trust_of
 from penstock.service.server.leadership.standby_middleware import LeaderOnly
 from penstock.service.server.log_files import keep_small
-from penstock.service.server.server_options import LOG_FILES, LOG_SIZE, STANDBY, ServerSettings
 from penstock.service.server.service import Service
 
 log = logging.getLogger("penstock.server")
@@ -49,7 +49,7 @@ class ServerProcess:
         self._secret = create_secret()
         rest = replace(rest_settings(configuration), owner_secret=self._secret)
         app = create_app(self._service.jobs, rest)
-        forwards = STANDBY.of(configuration) == "forward"
+        forwards = STANDBY.value(configuration) == "forward"
         app.add_middleware(
             LeaderOnly,
             election=lambda: self._service.election,
@@ -114,7 +114,7 @@ def main(options: Path) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", handlers=handlers
     )
-    keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
+    keep_small([folder / LOG, folder / OUT], LOG_SIZE.value(configuration), LOG_FILES.value(configuration))
     try:
         ServerProcess(folder, configuration).run()
     except PenstockError as error:

@@ -6,12 +6,12 @@ import logging
 import os
 from uuid import uuid4
 
+from penstock.service.options.server_options import ServerSettings
 from penstock.service.server.drivers import Drivers
 from penstock.service.server.job_history import History
 from penstock.service.server.leadership.elections import Election, Unelected, election_of
 from penstock.service.server.register import Register
 from penstock.service.server.server_jobs import ServerJobs
-from penstock.service.server.server_options import ServerSettings
 from penstock.service.server.supervisor import Supervisor
 
 log = logging.getLogger("penstock.server")

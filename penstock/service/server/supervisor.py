@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from penstock.common.job import JobStatus
 from penstock.errors import AlreadyThere, ConfigurationError, PenstockError, StorageError
+from penstock.service.options.server_options import ServerSettings
 from penstock.service.server.control import DriverUnreachable
 from penstock.service.server.drivers import Driver, Drivers
 from penstock.service.server.job_archives import Archive
 from penstock.service.server.register import CorruptEntry, JobEntry, Register, readable
-from penstock.service.server.server_options import ServerSettings
 from penstock.service.server.specs import How, Outcome, Revision, Spec, Wanted
 from penstock.service.server.supervised_program import SupervisedProgram
 from penstock.service.server.supervision import (

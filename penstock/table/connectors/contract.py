@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from penstock.base.options.parsers import parse_memory_size
 from penstock.common.configuration import parse_duration
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, ValidationException
-from penstock.service.launch.options import parse_memory_size
 from penstock.table.logical.nodes import Columns
 from penstock.table.logical.rex import Rex
 

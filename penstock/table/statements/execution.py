@@ -32,6 +32,7 @@ from penstock.table.logical.nodes import Insert, Relation, Values, walk_plan
 from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.options import job_options as options
 from penstock.table.result_kind import ResultKind
+from penstock.table.statements.query_options import apply_options
 from penstock.table.types.data_types import BigIntType
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Execution:
     def planner(self) -> Planner:
         """Return a planner with the present options."""
         self._env.configure(self._config.get_configuration())
-        options.apply(self._config.effective_map(), self._env)
+        apply_options(self._config.effective_map(), self._env)
         return Planner(self._env, self._config, self.batch)
 
     @contextmanager

@@ -88,7 +88,7 @@ def test_help_comes_without_the_engine() -> None:
         "import sys; sys.argv = ['penstock', '--help']\n"
         "from penstock.service.cli import app\n"
         "app(standalone_mode=False)\n"
-        "heavy = {'pyspark', 'yaml', 'urllib.request', 'penstock.common', 'penstock.service.launch.options'}\n"
+        "heavy = {'pyspark', 'yaml', 'urllib.request', 'penstock.common', 'penstock.service.options'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

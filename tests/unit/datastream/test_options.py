@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from penstock.base.options.parsers import parse_memory_size
 from penstock.common import Configuration, RestartStrategies
 from penstock.common.time import Duration
 from penstock.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointRetention
@@ -32,7 +33,8 @@ from penstock.service.launch.execution_settings import (
     savepoint_directory,
     state_backend,
 )
-from penstock.service.launch.options import OPTIONS, Recovery, parse_memory_size
+from penstock.service.options.combined_options import Recovery
+from penstock.service.options.environment_options import OPTIONS
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 JOB_ID = "0123456789abcdef" * 2

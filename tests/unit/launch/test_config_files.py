@@ -19,7 +19,7 @@ from penstock.service.launch.config_files import (
     load_configuration,
     option_name,
 )
-from penstock.service.launch.known_options import known_options
+from penstock.service.options.known_options import known_options
 
 
 @pytest.fixture

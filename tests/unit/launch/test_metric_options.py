@@ -6,8 +6,8 @@ from penstock.common.configuration import Configuration
 from penstock.engine.messages.commands_and_reports import MeasuringSettings
 from penstock.errors import ConfigurationError
 from penstock.service.launch.execution_settings import EnvironmentSettings, measuring
-from penstock.service.launch.known_options import is_known
-from penstock.service.launch.metric_options import OPTIONS
+from penstock.service.options.known_options import is_known
+from penstock.service.options.metric_options import OPTIONS
 
 
 def read(**options):
@@ -41,7 +41,7 @@ def test_what_the_program_says_later_wins():
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_defaults_change_nothing(option):
     settings = EnvironmentSettings()
-    option.apply(settings, option.default)
+    option.apply(settings, option.parse(option.default))
     assert measuring(settings) == MeasuringSettings()
     assert is_known(option.name)
 

@@ -13,7 +13,7 @@ from penstock.service.launch.durable_jobs import checkpoint_settings
 from penstock.service.launch.execution_settings import EnvironmentSettings
 from penstock.service.launch.python_dependencies import PythonDependencies
 from penstock.service.launch.submission import plan_of
-from penstock.service.launch.translated_options import OPTIONS
+from penstock.service.options.translated_options import OPTIONS
 
 EXECUTOR, DRIVER = "spark.executor.extraJavaOptions", "spark.driver.extraJavaOptions"
 

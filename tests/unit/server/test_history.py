@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import ConfigurationError
+from penstock.service.options.server_options import ServerSettings
 from penstock.service.rest.answers import checkpoints, jobs, vertices
 from penstock.service.rest.answers import exception_answers as failures
 from penstock.service.server import job_history as module
 from penstock.service.server.job_archives import Archive, Unreadable, archive_content, outline
 from penstock.service.server.job_history import MOST_HELD, History
-from penstock.service.server.server_options import ServerSettings
 from tests.rest.scripted_jobs import FAILED, FINISHED, failure, job
 
 ENDED = job(FINISHED, "FINISHED")

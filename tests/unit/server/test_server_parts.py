@@ -11,13 +11,13 @@ import pytest
 
 from penstock.engine.job.job_record import JobRecord, Settings, SlotRecord, VertexRecord
 from penstock.errors import ConfigurationError, CorruptSnapshot, PenstockError, ProgramError
+from penstock.service.options.server_options import OPTIONS, ServerSettings
 from penstock.service.server import cli, control
 from penstock.service.server.control import ControlServer, DriverUnreachable, ask, key_in, socket_path
 from penstock.service.server.home import Home, running_server
 from penstock.service.server.leadership.standby_middleware import LeaderOnly
 from penstock.service.server.log_files import rotate
 from penstock.service.server.program_files import check_program, entries, requirements_of
-from penstock.service.server.server_options import OPTIONS, ServerSettings
 from penstock.service.server.task_managers import task_managers
 from penstock.service.server.virtual_environments import python_for
 

@@ -13,7 +13,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.types import Row
 from penstock.service.cli.exit_codes import CommandFailed
 from penstock.service.cli.sql.script_statements import HELP, LEAVE, statements
-from penstock.service.cli.sql.sql_client_options import MODE, ROWS, TIME_COST, VERBOSE
+from penstock.service.options.sql_client_options import MODE, MODES, ROWS, TIME_COST, VERBOSE
 from penstock.table.display.row_printing import show, show_all, show_bounded, text_of
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.environments.stream_environment import StreamTableEnvironment
@@ -23,7 +23,6 @@ from penstock.table.types.data_types import DataType
 if TYPE_CHECKING:
     from penstock.table.api.results import TableResult
 
-MODES = ("tableau", "table", "changelog", "json")
 WAIT = "table.dml-sync"
 
 

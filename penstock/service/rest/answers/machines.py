@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from penstock import __version__
 from penstock.common.secrets import mask_settings
 from penstock.engine.job.job_record import JobRecord
+from penstock.service.options.rest_options import RestSettings
 from penstock.service.rest.answers.flink_numbers import Json
 from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
-from penstock.service.rest.rest_options import RestSettings
 
 FLINK_VERSION = "2.3.0"
 """The version of Flink whose REST interface Penstock implements."""

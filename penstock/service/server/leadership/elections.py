@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from penstock.base.storage import Storage
 from penstock.errors import ConfigurationError
+from penstock.service.options.server_options import ServerSettings
 from penstock.service.server.leadership.fencing_numbers import leader, newest_fence, next_fence
-from penstock.service.server.server_options import ServerSettings
 
 Elected = Callable[[int], None]
 Deposed = Callable[[], None]

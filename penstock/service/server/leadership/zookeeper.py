@@ -12,9 +12,9 @@ from typing import Any
 from penstock.base.libraries import optional_library
 from penstock.base.storage import Storage
 from penstock.errors import ConfigurationError, StorageError
+from penstock.service.options.server_options import CLUSTER_ID, ZK_QUORUM, ZK_ROOT, ZK_SESSION, ServerSettings
 from penstock.service.server.leadership.elections import Deposed, Elected, last_leader
 from penstock.service.server.leadership.fencing_numbers import next_fence
-from penstock.service.server.server_options import CLUSTER_ID, ZK_QUORUM, ZK_ROOT, ZK_SESSION, ServerSettings
 
 log = logging.getLogger("penstock.server")
 PAUSE_SECONDS = 1.0
@@ -34,11 +34,11 @@ class ZooKeeperElection:
                 f"high-availability.type is zookeeper, and {ZK_QUORUM.name} does not say where its servers are"
             )
         self._kazoo = optional_library("kazoo.client", "high-availability.type=zookeeper needs kazoo", "zookeeper")
-        root = ZK_ROOT.of(settings.configuration).rstrip("/")
+        root = ZK_ROOT.value(settings.configuration).rstrip("/")
         self._folder = f"{root}/{CLUSTER_ID.of(settings.configuration)}"
         self._storage = storage
         self._who = who
-        self._client = self._create_client(quorum, ZK_SESSION.of(settings.configuration) / 1000)
+        self._client = self._create_client(quorum, ZK_SESSION.value(settings.configuration) / 1000)
         self._stopped = threading.Event()
         self._lost = threading.Event()
         self._held = False

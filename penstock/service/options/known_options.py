@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Protocol, cast
+from itertools import chain
+from typing import Any
 
-from penstock.service.launch.options_without_effect import reason_without_effect
-
-_TABLES = (
-    "penstock.service.launch.options",
-    "penstock.service.launch.translated_options",
-    "penstock.service.launch.metric_options",
-    "penstock.service.launch.client_options",
-    "penstock.service.server.server_options",
-    "penstock.service.rest.rest_options",
-    "penstock.queryable.options",
-    "penstock.service.reporters.reporter_options",
-    "penstock.base.logs.log_options",
-    "penstock.table.options.table_options",
-    "penstock.service.gateway.gateway_options",
-    "penstock.service.cli.sql.sql_client_options",
-)
-"""Modules with a list `OPTIONS`. Every part of Penstock that reads options adds its module here."""
+from penstock.base.options.option import Effect, Option
+from penstock.service.options.options_without_effect import reason_without_effect
 
 FREE = (
     "spark.",
@@ -41,42 +25,44 @@ _SIMILAR = 0.86
 """Least likeness, from 0 to 1, of a mistyped name and the name that it was meant to be."""
 
 
-class KnownOption(Protocol):
-    """A row of a table of options."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def default(self) -> str | None: ...
-
-    @property
-    def others(self) -> tuple[str, ...]: ...
-
-
-def default_of(option: KnownOption) -> str | None:
-    """Return an option's default, which may depend on the machine."""
-    of_machine: Callable[[], str] | None = getattr(option, "machine_default", None)
-    return option.default if of_machine is None else of_machine()
-
-
 @cache
-def known_options() -> dict[str, KnownOption]:
-    """Return all options, by every name under which they may be set."""
-    found: dict[str, KnownOption] = {}
-    for module in _TABLES:
-        if _is_there(module):
-            for option in cast("Iterable[KnownOption]", import_module(module).OPTIONS):
-                for name in (option.name, *option.others):
-                    found.setdefault(name, option)
-    return found
+def known_options() -> dict[str, Option[Any]]:
+    """Return all options, by every name under which they may be set.
 
+    Every layer that reads options has a list of its own, which is named here.
+    """
+    from penstock.base.logs import log_options
+    from penstock.service.options import (
+        client_options,
+        environment_options,
+        gateway_options,
+        metric_options,
+        reporter_options,
+        rest_options,
+        server_options,
+        sql_client_options,
+        translated_options,
+    )
+    from penstock.table.options import table_options
 
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+    layers: list[Sequence[Option[Any]]] = [
+        environment_options.OPTIONS,
+        translated_options.OPTIONS,
+        metric_options.OPTIONS,
+        client_options.OPTIONS,
+        server_options.OPTIONS,
+        rest_options.OPTIONS,
+        reporter_options.OPTIONS,
+        log_options.OPTIONS,
+        table_options.OPTIONS,
+        gateway_options.OPTIONS,
+        sql_client_options.OPTIONS,
+    ]
+    by_name: dict[str, Option[Any]] = {}
+    for option in chain.from_iterable(layers):
+        for name in option.spellings:
+            by_name.setdefault(name, option)
+    return by_name
 
 
 def is_known(name: str) -> bool:
@@ -92,7 +78,7 @@ def suggestion(name: str) -> str | None:
 def same_option(name: str) -> tuple[str, ...]:
     """Return every name that means the same as this one, the preferred name first; for an unknown name only itself."""
     option = known_options().get(name)
-    return (name,) if option is None else (option.name, *option.others)
+    return (name,) if option is None else option.spellings
 
 
 _judged: set[str] = set()
@@ -114,7 +100,8 @@ def new_warnings(origins: Mapping[str, str | None], prefix: str = "") -> list[st
 
 def _warning(name: str, place: str, prefix: str) -> str | None:
     known = is_known(name)
-    reason = getattr(known_options().get(name), "no_effect", "") if known else reason_without_effect(name)
+    option = known_options().get(name)
+    reason = _reason(option) if known else reason_without_effect(name)
     if reason:
         return f"option '{prefix}{name}'{place} has no effect: {reason}"
     if known:
@@ -122,3 +109,7 @@ def _warning(name: str, place: str, prefix: str) -> str | None:
     if (meant := suggestion(name)) is not None:
         return f"there is no option '{prefix}{name}'{place}; did you mean '{prefix}{meant}'?"
     return f"no part of Penstock reads an option '{prefix}{name}'{place}"
+
+
+def _reason(option: Option[Any] | None) -> str:
+    return option.note if option is not None and option.effect is Effect.IRRELEVANT else ""

@@ -7,12 +7,11 @@ precedence over what an option becomes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.configuration import parse_duration
-from penstock.service.launch.options import Apply, Option, parse_memory_size, positive, some_text
+from penstock.base.options.option import Apply, Effect, Option, Parser, enter, keep
+from penstock.base.options.parsers import parse_duration, parse_memory_size, positive, some_text
 
 if TYPE_CHECKING:
     from penstock.service.launch.execution_settings import EnvironmentSettings
@@ -28,13 +27,6 @@ _JAVA_PARTS = {
     _EXECUTOR_JAVA: (*_ALL_JAVA, "env.java.default-opts.taskmanager", "env.java.opts.taskmanager", "krb5.conf"),
 }
 """Options whose texts make up a setting of Spark, in their order, by that setting."""
-
-
-@dataclass(frozen=True)
-class TranslatedOption(Option):
-    """An option and the setting that it becomes."""
-
-    target: str = ""
 
 
 @dataclass
@@ -86,86 +78,74 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 # --- what options become ---
-def _set(target: str, parse: Callable[[str], object] = some_text) -> Apply:
-    def apply(settings: EnvironmentSettings, value: str) -> None:
-        settings.translation.spark[target] = str(parse(value))
-
-    return apply
+def _translated(name: str, parse: Parser[Any], target: str, apply: Apply, *others: str) -> Option[Any]:
+    return Option(name, parse, others=others, apply=apply, effect=Effect.TRANSLATED, note=target)
 
 
-def _becomes(name: str, target: str, parse: Callable[[str], object] = some_text, *others: str) -> TranslatedOption:
-    return TranslatedOption(name, _set(target, parse), None, others, f"`{target}`")
+def _becomes(name: str, target: str, parse: Parser[Any] = some_text, *others: str) -> Option[Any]:
+    return _translated(name, lambda text: str(parse(text)), f"`{target}`", enter("translation.spark", target), *others)
 
 
-def _labels(name: str, prefix: str) -> TranslatedOption:
+def _labels(name: str, prefix: str) -> Option[Any]:
     """Return an option that holds pairs. Each pair becomes a setting."""
 
-    def apply(settings: EnvironmentSettings, value: str) -> None:
-        settings.translation.spark.update({f"{prefix}{key}": text for key, text in _pairs(value).items()})
+    def apply(settings: EnvironmentSettings, pairs: dict[str, str]) -> None:
+        settings.translation.spark.update({f"{prefix}{key}": text for key, text in pairs.items()})
 
-    return TranslatedOption(name, apply, None, (), f"`{prefix}*`")
-
-
-def _java(name: str, target: str, *others: str) -> TranslatedOption:
-    def apply(settings: EnvironmentSettings, value: str) -> None:
-        settings.translation.java[name] = some_text(value)
-
-    return TranslatedOption(name, apply, None, others, target)
+    return _translated(name, _pairs, f"`{prefix}*`", apply)
 
 
-def _variable(name: str, variable: str, *others: str) -> TranslatedOption:
-    def apply(settings: EnvironmentSettings, value: str) -> None:
-        settings.translation.process[variable] = some_text(value)
-
-    return TranslatedOption(name, apply, None, others, f"`{variable}` of the driver's process")
+def _java(name: str, target: str, *others: str) -> Option[Any]:
+    return _translated(name, some_text, target, enter("translation.java", name), *others)
 
 
-def _executor_memory(settings: EnvironmentSettings, value: str) -> None:
+def _variable(name: str, variable: str, *others: str) -> Option[Any]:
+    target = f"`{variable}` of the driver's process"
+    return _translated(name, some_text, target, enter("translation.process", variable), *others)
+
+
+def _executor_memory(settings: EnvironmentSettings, size: int) -> None:
     """Give a quarter of the memory to the JVM, which has little to do, and the rest to the slots' Python processes."""
-    total = parse_memory_size(value) // _MEGABYTE
+    total = size // _MEGABYTE
     heap = max(_LEAST_HEAP, total // 4)
     settings.translation.spark.setdefault("spark.executor.memory", f"{heap}m")
     settings.translation.spark.setdefault("spark.executor.memoryOverhead", f"{max(_LEAST_OVERHEAD, total - heap)}m")
 
 
-def _temporary(settings: EnvironmentSettings, value: str) -> None:
-    folders = _folders(value)
+def _temporary(settings: EnvironmentSettings, folders: tuple[str, ...]) -> None:
     settings.translation.spark["spark.local.dir"] = ",".join(folders)
     settings.translation.spark["spark.executorEnv.TMPDIR"] = folders[0]
 
 
-def _kerberos_file(settings: EnvironmentSettings, value: str) -> None:
-    settings.translation.java["krb5.conf"] = f"-Djava.security.krb5.conf={some_text(value)}"
-    settings.translation.process["KRB5_CONFIG"] = value
+def _kerberos_file(settings: EnvironmentSettings, path: str) -> None:
+    settings.translation.java["krb5.conf"] = f"-Djava.security.krb5.conf={path}"
+    settings.translation.process["KRB5_CONFIG"] = path
 
 
-def _local_copies(settings: EnvironmentSettings, value: str) -> None:
-    settings.translation.local_folders = _folders(value)
+def _files(text: str) -> list[str]:
+    return some_text(text).split(",")
 
 
-def _python_files(settings: EnvironmentSettings, value: str) -> None:
-    settings.translation.python_files = some_text(value).split(",")
+def _archives(text: str) -> list[tuple[str, str | None]]:
+    parts = [part.partition("#") for part in some_text(text).split(",")]
+    return [(path, target or None) for path, _, target in parts]
 
 
-def _python_archives(settings: EnvironmentSettings, value: str) -> None:
-    parts = [part.partition("#") for part in some_text(value).split(",")]
-    settings.translation.python_archives = [(path, target or None) for path, _, target in parts]
-
-
-def _python_requirements(settings: EnvironmentSettings, value: str) -> None:
-    path, _, cache = some_text(value).partition("#")
-    settings.translation.python_requirements = (path, cache or None)
+def _requirements(text: str) -> tuple[str, str | None]:
+    path, _, cache = some_text(text).partition("#")
+    return path, cache or None
 
 
 _EXECUTOR = "`spark.executor.memory` (a quarter, at least 512 MB) and `spark.executor.memoryOverhead` (the rest)"
 _PROCESSES = [
     _becomes("taskmanager.numberOfTaskSlots", "spark.executor.cores", positive),
-    TranslatedOption(
+    _translated(
         "taskmanager.memory.process.size",
-        _executor_memory,
-        None,
-        ("taskmanager.memory.flink.size", "taskmanager.heap.size"),
+        parse_memory_size,
         _EXECUTOR,
+        _executor_memory,
+        "taskmanager.memory.flink.size",
+        "taskmanager.heap.size",
     ),
     _becomes("taskmanager.memory.task.heap.size", "spark.executor.memory", _megabytes),
     _becomes("taskmanager.memory.managed.size", "spark.executor.memoryOverhead", _megabytes),
@@ -179,19 +159,18 @@ _PROCESSES = [
     ),
     _becomes("jobmanager.bind-host", "spark.driver.bindAddress"),
     _becomes("resourcemanager.taskmanager-timeout", "spark.dynamicAllocation.executorIdleTimeout", _millis),
-    TranslatedOption(
+    _translated(
         "io.tmp.dirs",
-        _temporary,
-        None,
-        (),
+        _folders,
         "`spark.local.dir`; the first folder also `TMPDIR` of the slots, where RocksDB, sorting and local copies write",
+        _temporary,
     ),
-    TranslatedOption(
+    _translated(
         "execution.checkpointing.local-backup.dirs",
-        _local_copies,
-        None,
-        ("taskmanager.state.local.root-dirs",),
+        _folders,
         "the folders of the slots' local copies of checkpoints",
+        keep("translation.local_folders"),
+        "taskmanager.state.local.root-dirs",
     ),
 ]
 _JAVA = [
@@ -206,24 +185,24 @@ _JAVA = [
     _variable("env.yarn.conf.dir", "YARN_CONF_DIR"),
 ]
 _PYTHON = [
-    TranslatedOption("python.files", _python_files, None, (), "`env.add_python_file`, for each"),
-    TranslatedOption("python.archives", _python_archives, None, (), "`env.add_python_archive`, for each"),
-    TranslatedOption(
+    _translated("python.files", _files, "`env.add_python_file`, for each", keep("translation.python_files")),
+    _translated(
+        "python.archives", _archives, "`env.add_python_archive`, for each", keep("translation.python_archives")
+    ),
+    _translated(
         "python.requirements",
-        _python_requirements,
-        None,
-        (),
+        _requirements,
         "`env.set_python_requirements`; on a server, an environment for the job",
+        keep("translation.python_requirements"),
     ),
     _becomes("python.executable", "spark.pyspark.python", some_text, "python.client.executable"),
 ]
 _SECURITY = [
-    TranslatedOption(
+    _translated(
         "security.kerberos.krb5-conf.path",
-        _kerberos_file,
-        None,
-        (),
+        some_text,
         "`-Djava.security.krb5.conf` of all JVMs, and `KRB5_CONFIG` of the driver's process",
+        _kerberos_file,
     ),
     _becomes("security.kerberos.access.hadoopFileSystems", "spark.kerberos.access.hadoopFileSystems", _names),
     _becomes("security.kerberos.relogin.period", "spark.kerberos.relogin.period", _millis),

@@ -6,15 +6,15 @@ Each option is one row of `OPTIONS`. `docs/configuration.md` shows the same rows
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.common.configuration import parse_duration
+from penstock.base.options.option import Option, Parser, keep
+from penstock.base.options.parsers import parse_duration, parse_memory_size, positive, some_text, some_time, truth
 from penstock.engine.observe.profiling import ProfileOrder
 from penstock.errors import ConfigurationError
-from penstock.service.launch.options import parse_memory_size, positive, some_text, truth
 
 LOOPBACK = "127.0.0.1"
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
@@ -126,13 +126,6 @@ def _ports(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _some_time(text: str) -> int:
-    millis = parse_duration(text)
-    if millis <= 0:
-        raise ValueError("it must be at least 1 ms")
-    return millis
-
-
 def _path(text: str) -> Path:
     return Path(some_text(text)).expanduser()
 
@@ -144,60 +137,40 @@ def _token(text: str) -> str:
 
 
 # --- the table ---
-@dataclass(frozen=True)
-class RestOption:
-    """An option: its name, the field that it sets (`part.field` within a part), and the parser of its text."""
-
-    name: str
-    sets: str
-    parse: Callable[[str], Any]
-    default: str | None = None
-    others: tuple[str, ...] = ()
-
-    def spelling(self, configuration: Mapping[str, str]) -> str | None:
-        """Return the name under which the configuration sets the option, or None."""
-        return next((name for name in (self.name, *self.others) if name in configuration), None)
-
-    def apply(self, settings: RestSettings, text: str) -> RestSettings:
-        """Return settings with the value that `text` gives. Raise ConfigurationError if it cannot be read."""
-        try:
-            value = self.parse(text)
-        except ValueError as error:
-            # The value is not shown: it may be a secret.
-            raise ConfigurationError(f"option {self.name} cannot be read: {error}") from None
-        part, _, name = self.sets.rpartition(".")
-        if not part:
-            return replace(settings, **{name: value})
-        return replace(settings, **{part: replace(getattr(settings, part), **{name: value})})
+def _option(
+    name: str, field: str, parse: Parser[Any], default: str | None = None, others: tuple[str, ...] = ()
+) -> Option[Any]:
+    """Return an option that sets a field of `RestSettings`, or `part.field` of one of its parts."""
+    return Option(name, parse, default, others, keep(field))
 
 
-OPTIONS = [
-    RestOption("rest.address", "address", some_text, others=("jobmanager.rpc.address",)),
-    RestOption("rest.bind-address", "bind_address", some_text, LOOPBACK),
-    RestOption("rest.port", "ports", _one_port, "8081", others=("jobmanager.web.port", "web.port")),
-    RestOption("rest.bind-port", "ports", _ports),
-    RestOption("rest.server.max-content-length", "max_content", parse_memory_size, "100 mb"),
-    RestOption("rest.server.patience", "patience", _some_time, "1 min"),
-    RestOption("rest.server.max-connections", "max_connections", positive, "1000"),
-    RestOption("rest.async.store-duration", "remember", _some_time, "5 min"),
-    RestOption("security.ssl.rest.enabled", "tls.enabled", truth, "false", others=("security.ssl.enabled",)),
-    RestOption("security.ssl.rest.certificate", "tls.certificate", _path),
-    RestOption("security.ssl.rest.key", "tls.key", _path),
-    RestOption("security.ssl.rest.key-password", "tls.key_password", some_text),
-    RestOption("security.rest.token.read", "tokens.read", _token),
-    RestOption("security.rest.token.operate", "tokens.operate", _token),
-    RestOption("security.rest.token.max-pause", "token_pause", parse_duration, "30 s"),
-    RestOption("web.submit.enable", "submit", truth, "false"),
-    RestOption("web.cancel.enable", "cancel", truth, "true"),
-    RestOption("web.refresh-interval", "refresh_millis", _some_time, "3 s"),
-    RestOption("web.dashboard.dir", "dashboard", _path),
-    RestOption("web.access-control-allow-origin", "allow_origin", str.strip),
-    RestOption("rest.flamegraph.enabled", "flame.enabled", truth, "true"),
-    RestOption("rest.flamegraph.num-samples", "flame.samples", positive, "100"),
-    RestOption("rest.flamegraph.delay-between-samples", "flame.delay", _some_time, "50 ms"),
-    RestOption("rest.flamegraph.stack-depth", "flame.depth", positive, "100"),
-    RestOption("rest.flamegraph.refresh-interval", "flame.refresh", _some_time, "1 min"),
-    RestOption("rest.flamegraph.cleanup-interval", "flame.cleanup", _some_time, "10 min"),
+OPTIONS: list[Option[Any]] = [
+    _option("rest.address", "address", some_text, None, ("jobmanager.rpc.address",)),
+    _option("rest.bind-address", "bind_address", some_text, LOOPBACK),
+    _option("rest.port", "ports", _one_port, "8081", ("jobmanager.web.port", "web.port")),
+    _option("rest.bind-port", "ports", _ports),
+    _option("rest.server.max-content-length", "max_content", parse_memory_size, "100 mb"),
+    _option("rest.server.patience", "patience", some_time, "1 min"),
+    _option("rest.server.max-connections", "max_connections", positive, "1000"),
+    _option("rest.async.store-duration", "remember", some_time, "5 min"),
+    _option("security.ssl.rest.enabled", "tls.enabled", truth, "false", ("security.ssl.enabled",)),
+    _option("security.ssl.rest.certificate", "tls.certificate", _path),
+    _option("security.ssl.rest.key", "tls.key", _path),
+    _option("security.ssl.rest.key-password", "tls.key_password", some_text),
+    _option("security.rest.token.read", "tokens.read", _token),
+    _option("security.rest.token.operate", "tokens.operate", _token),
+    _option("security.rest.token.max-pause", "token_pause", parse_duration, "30 s"),
+    _option("web.submit.enable", "submit", truth, "false"),
+    _option("web.cancel.enable", "cancel", truth, "true"),
+    _option("web.refresh-interval", "refresh_millis", some_time, "3 s"),
+    _option("web.dashboard.dir", "dashboard", _path),
+    _option("web.access-control-allow-origin", "allow_origin", str.strip),
+    _option("rest.flamegraph.enabled", "flame.enabled", truth, "true"),
+    _option("rest.flamegraph.num-samples", "flame.samples", positive, "100"),
+    _option("rest.flamegraph.delay-between-samples", "flame.delay", some_time, "50 ms"),
+    _option("rest.flamegraph.stack-depth", "flame.depth", positive, "100"),
+    _option("rest.flamegraph.refresh-interval", "flame.refresh", some_time, "1 min"),
+    _option("rest.flamegraph.cleanup-interval", "flame.cleanup", some_time, "10 min"),
 ]
 """All options of REST, in the order in which they are applied: `rest.bind-port` takes precedence over `rest.port`."""
 
@@ -208,7 +181,11 @@ def rest_settings(configuration: Mapping[str, str]) -> RestSettings:
     for option in OPTIONS:
         name = option.spelling(configuration)
         if name is not None:
-            settings = option.apply(settings, configuration[name])
+            try:
+                settings = option.apply(settings, option.parse(configuration[name]))
+            except (ValueError, ConfigurationError) as error:
+                # The value is not shown: it may be a secret.
+                raise ConfigurationError(f"option {option.name} cannot be read: {error}") from None
     return _check(settings)
 
 
