@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
+    from typing_extensions import ParamSpec, TypeVar
 
     from penstock.api.windows.windows import Window  # noqa: F401 - a bound, which is written as a string
     from penstock.datastream.builders.joined_streams import MatchWindow  # noqa: F401 - the same
@@ -21,6 +21,10 @@ else:
         """Return a type variable without its default."""
         return typing.TypeVar(name, **variance)
 
+    def ParamSpec(name, *, default=None):  # noqa: N802
+        """Return the variable for the parameters of a function, without its default."""
+        return typing.ParamSpec(name)
+
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
@@ -30,6 +34,8 @@ C = TypeVar("C", default=Any)
 D = TypeVar("D", default=Any)
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
+P = ParamSpec("P", default=...)
+"""The parameters of a function."""
 R = TypeVar("R", default=Any)
 """The type of a result."""
 S = TypeVar("S", default=Any)

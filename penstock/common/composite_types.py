@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.base.arguments import check_arguments
 from penstock.base.type_variables import K, T, V
 from penstock.common.basic_types import BasicTypeInfo
-from penstock.common.type_information import TypeInformation, as_type_information, field_types_of, fit_columns
+from penstock.common.type_information import (
+    DeclaredType,
+    TypeInformation,
+    as_type_information,
+    field_types_of,
+    fit_columns,
+)
 from penstock.common.types import Row, RowKind, make_row, rows_from_columns, rows_to_columns
 
 __all__ = [
@@ -43,6 +49,10 @@ class TupleTypeInfo(TypeInformation[T]):
     """A tuple of a fixed number of fields; lists, named tuples and rows become plain tuples."""
 
     field_types: tuple[TypeInformation, ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, field_types: Iterable[DeclaredType[Any]]) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "field_types", field_types_of(self.field_types))
@@ -89,6 +99,12 @@ class RowTypeInfo(TypeInformation[Any]):
     _also_allowed: ClassVar[str] = " such as Types.ROW_NAMED([...], [...])"
     field_types: tuple[TypeInformation, ...]
     field_names: tuple[str, ...] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, field_types: Iterable[DeclaredType[Any]], field_names: Iterable[str] | None = None
+        ) -> None: ...
 
     @staticmethod
     def _of_argument(value: Any) -> Any:

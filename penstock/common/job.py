@@ -9,10 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.base.arguments import check_arguments
 from penstock.common.completable_future import CompletableFuture
+
+if TYPE_CHECKING:
+    from penstock.base.display.live_picture import LivePicture
 
 __all__ = ["JobClient", "JobExecutionResult", "JobID", "JobStatus", "RunningJob"]
 
@@ -131,7 +134,7 @@ class RunningJob(Protocol):
 
     def query(self, request: Any) -> Future[Any]: ...
 
-    def widget(self, seconds: float) -> Any:
+    def widget(self, seconds: float) -> LivePicture:
         """Show the job in a notebook."""
         ...
 
@@ -186,7 +189,7 @@ class JobClient:
         """Return host and port for a QueryableStateClient, or None unless queryable-state.enable is set."""
         return self._job.queryable_address
 
-    def widget(self, seconds: float = 1.0) -> Any:
+    def widget(self, seconds: float = 1.0) -> LivePicture:
         """Show the job's graph with live rates below a notebook's cell.
 
         The graph is redrawn every `seconds` seconds until the job ends or `stop()` of the result is called. A

@@ -44,7 +44,8 @@ from penstock.common.types import Row
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.committing.two_phase_sink import TwoPhaseCommitSinkFunction, as_sink
 from penstock.connectors.source_api import Sink, SupportsPreprocessing
-from penstock.datastream.builders.argument_checks import result_type_of
+from penstock.datastream.builders.annotations import Results, check_annotation
+from penstock.datastream.builders.argument_checks import result_types, results_of
 from penstock.datastream.builders.operator_settings import Settings
 from penstock.datastream.builders.plan_displays import ShowsStream
 from penstock.engine.operators.functions.batch_functions import BatchForm, FilterBatchesOperator, MapBatchesOperator
@@ -87,10 +88,14 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
         environment: StreamExecutionEnvironment,
         refs: Sequence[StreamRef],
         type_info: TypeInformation[T_co] | None = None,
+        annotated: TypeInformation[T_co] | None = None,
     ) -> None:
+        """Take the declared type of the records, and the type that annotations state if none was declared."""
         self._environment = environment
         self.refs = tuple(refs)
         self._type = type_info
+        self._annotated = annotated
+        self._results = Results(None)
 
     @property
     def _node(self) -> Transformation:  # type: ignore[override]
@@ -102,8 +107,8 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
 
     # --- what a stream is ---
     def get_type(self) -> TypeInformation[T_co] | None:
-        """Return the declared type; None if no type was declared."""
-        return self._type
+        """Return the declared type, or else the type that the function's return annotation states, or else None."""
+        return self._annotated if self._type is None else self._type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that this stream belongs to."""
@@ -116,7 +121,9 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
     def returns(self, type_info: DeclaredType[R]) -> DataStream[R]:
         """Declare the type of the operator's results, if its method was given none. Values are checked against it."""
         stream: DataStream[Any] = self
-        self._node.operator.output_type = stream._type = declared_type(type_info)
+        declared = declared_type(type_info)
+        check_annotation(self._node.name, self._results, declared)
+        self._node.operator.output_type = stream._type = declared
         return stream
 
     def force_non_parallel(self) -> Self:
@@ -219,7 +226,7 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
 
     def filter(self, func: FilterFunction[T_co] | Callable[[T_co], object]) -> DataStream[T_co]:
         """Keep the records for which `func` is true."""
-        return self.apply_operator("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
+        return self._keep_type("Filter", FilterOperator(func, None, self._keys_for(func)))
 
     # --- a batch of records at a time ---
     def map_batches(
@@ -252,7 +259,7 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
         The batch is the same as in `map_batches`. Rows keep their timestamps.
         """
         form = BatchForm(self._type, as_pandas, event_time)
-        return self.apply_operator("Filter Batches", FilterBatchesOperator(func, form), self._type)
+        return self._keep_type("Filter Batches", FilterBatchesOperator(func, form))
 
     def process(self, func: ProcessFunction[T_co, R], output_type: DeclaredType[R] | None = None) -> DataStream[R]:
         """Apply the most general operator, with access to timestamps and side outputs."""
@@ -270,8 +277,8 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
 
     def split(self, output_selector: OutputSelector[T_co] | Callable[[T_co], str | Sequence[str]]) -> SplitStream[T_co]:
         """Name the outputs to which each record belongs. `select` reads them."""
-        stream = self.apply_operator("Split", SplitOperator(output_selector), self._type)
-        return SplitStream(self._environment, stream.refs, self._type)
+        stream = self._keep_type("Split", SplitOperator(output_selector))
+        return SplitStream(self._environment, stream.refs, self._type, self._annotated)
 
     def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
         """Return the records that this operator emitted to a side output."""
@@ -281,7 +288,7 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy[T_co]) -> DataStream[T_co]:
         """Give records their event time and the stream its watermarks, by a strategy or an assigner of Flink 1.x."""
         strategy = watermark_strategy
-        stream = self.apply_operator("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
+        stream = self._keep_type("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy))
         if strategy.alignment is not None:
             stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
         return stream
@@ -296,12 +303,14 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
     def union(self, *streams: DataStream[U]) -> DataStream[T_co | U]:
         """Merge this stream with others of the same type. Their records come in no particular order between streams."""
         refs = list(self.refs)
-        type_info: TypeInformation[Any] | None = self._type
         for stream in streams:
             if stream._environment is not self._environment:
                 raise UnsupportedOperation("streams of different environments cannot be joined into one job")
             refs.extend(stream.refs)
-        return DataStream(self._environment, refs, type_info)
+        type_info: TypeInformation[Any] | None = self._type
+        annotated: TypeInformation[Any] | None = self._annotated
+        agree = all(stream.get_type() == annotated for stream in streams)
+        return DataStream(self._environment, refs, type_info, annotated if agree else None)
 
     @overload
     def connect(self, ds: DataStream[U]) -> ConnectedStreams[T_co, U]: ...
@@ -513,12 +522,25 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
         """Return the streams that an operator on this one reads: for other parts of Penstock, not for programs."""
         return self.refs
 
-    def apply_operator(self, name: str, operator: Operator, type_info: TypeInformation[R] | None) -> DataStream[R]:
-        """Add an operator to this stream, and return the stream of its results."""
-        if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
-            operator.output_type = type_info
+    def apply_operator(
+        self, name: str, operator: Operator, type_info: TypeInformation[R] | None, results: Results | None = None
+    ) -> DataStream[R]:
+        """Add an operator to this stream, and return the stream of its results.
+
+        `results` is the function that returns them, unless it is the only function of the operator.
+        """
+        results = results_of(operator) if results is None else results
+        types = result_types(name, operator, type_info, results)
         node = self._environment.add_node(Transformation(name, operator, [self.input_refs()]))
-        return DataStream(self._environment, [StreamRef(node)], type_info)
+        stream: DataStream[R] = DataStream(self._environment, [StreamRef(node)], *types)
+        stream._results = results
+        return stream
+
+    def _keep_type(self, name: str, operator: Operator) -> DataStream[T_co]:
+        """Add an operator whose results have the type of its input."""
+        stream = self.apply_operator(name, operator, self._type)
+        stream._annotated = self._annotated or stream._annotated
+        return stream
 
     def _sink(self, name: str, operator: Operator, kind: str = "sink") -> DataStreamSink:
         node = self._environment.add_node(Transformation(name, operator, [self.input_refs()], kind=kind))
@@ -526,7 +548,7 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
 
     def _partition(self, partitioning: Partitioning) -> DataStream[T_co]:
         refs = [StreamRef(ref.node, ref.tag, partitioning) for ref in self.refs]
-        return DataStream(self._environment, refs, self._type)
+        return DataStream(self._environment, refs, self._type, self._annotated)
 
 
 @check_arguments
@@ -538,7 +560,7 @@ class SplitStream(DataStream[T_co]):
         if not output_names:
             raise ValueError("select needs at least one output name")
         ref = StreamRef(self._node, self._node.operator.add_selection(output_names))
-        return DataStream(self._environment, [ref], self._type)
+        return DataStream(self._environment, [ref], self._type, self._annotated)
 
 
 @check_arguments

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,12 +36,21 @@ def run_mypy(*files: Path) -> list[Finding]:
 
 def run_pyright(*files: Path) -> list[Finding]:
     """Return the errors that pyright finds. Raise OSError if pyright cannot be installed."""
+    return _diagnostics("error", files)
+
+
+def reveal_types(file: Path) -> dict[int, str]:
+    """Return what pyright says about each `reveal_type` of a file, by line."""
+    return {one.line: one.message for one in _diagnostics("information", [file])}
+
+
+def _diagnostics(severity: str, files: Sequence[Path]) -> list[Finding]:
     command = [*_pyright(), "--outputjson", "--pythonpath", sys.executable, *map(str, files)]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode in (0, 1), said.stdout + said.stderr
     found: list[dict[str, Any]] = json.loads(said.stdout)["generalDiagnostics"]
-    errors = [one for one in found if one["severity"] == "error"]
-    return [Finding(one["file"], one["range"]["start"]["line"] + 1, one["message"]) for one in errors]
+    chosen = [one for one in found if one["severity"] == severity]
+    return [Finding(one["file"], one["range"]["start"]["line"] + 1, one["message"]) for one in chosen]
 
 
 def _pyright() -> list[str]:

@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pytest
 
 from tests.typing.checkers import HERE, Finding, run_mypy, run_pyright
 
-MISTAKES, CORRECT = HERE / "mistakes.py", HERE / "correct.py"
+MISTAKES = HERE / "mistakes.py", HERE / "mistakes_in_tables.py"
+CORRECT = HERE / "correct.py", HERE / "correct_tables.py"
+T = TypeVar("T")
 LEAST = 60
 """The fewest mistakes that the file must have."""
 
@@ -20,26 +22,32 @@ LEAST = 60
 class Mistake(NamedTuple):
     """The lines of a mistake, and a part of what each type checker says about one of them."""
 
+    file: str
     first: int
     last: int
     messages: dict[str, str]
 
 
-def planted() -> list[Mistake]:
-    lines = MISTAKES.read_text().splitlines()
+def planted(file: Path) -> list[Mistake]:
+    lines = file.read_text().splitlines()
     found = []
     for number, line in enumerate(lines, 1):
         if (mypy := re.match(r"\s*# by mypy: (.*)", line)) is not None:
             pyright = re.match(r"\s*# by pyright: (.*)", lines[number])
             assert pyright is not None, f"line {number + 1} has to say what pyright says"
             last = next(n for n in range(number + 2, len(lines) + 1) if n == len(lines) or not lines[n].strip())
-            found.append(Mistake(number + 2, last, {"mypy": mypy[1], "pyright": pyright[1]}))
+            found.append(Mistake(str(file), number + 2, last, {"mypy": mypy[1], "pyright": pyright[1]}))
     return found
 
 
 def pyright(*files: Path) -> list[Finding]:
+    return installed(run_pyright, *files)
+
+
+def installed(run: Callable[..., T], *files: Path) -> T:
+    """Call a function of pyright; skip the test if pyright cannot be installed."""
     try:
-        return run_pyright(*files)
+        return run(*files)
     except OSError as error:
         if os.environ.get("PENSTOCK_REQUIRE_SERVICES"):
             raise
@@ -48,12 +56,12 @@ def pyright(*files: Path) -> list[Finding]:
 
 @pytest.mark.parametrize(("checker", "run"), [("mypy", run_mypy), ("pyright", pyright)])
 def test_mistakes_are_found_and_nothing_else(checker: str, run: Callable[..., list[Finding]]) -> None:
-    found = run(CORRECT, MISTAKES)
-    assert not [one for one in found if one.file == str(CORRECT)]
-    mistakes = planted()
+    found = run(*CORRECT, *MISTAKES)
+    assert not [one for one in found if one.file in map(str, CORRECT)]
+    mistakes = [mistake for file in MISTAKES for mistake in planted(file)]
     assert len(mistakes) >= LEAST
     missed = [
-        f"line {mistake.first}: {mistake.messages[checker]}"
+        f"{mistake.file}:{mistake.first}: {mistake.messages[checker]}"
         for mistake in mistakes
         if not any(mistake.messages[checker] in one.message for one in found if is_about(one, mistake))
     ]
@@ -62,7 +70,7 @@ def test_mistakes_are_found_and_nothing_else(checker: str, run: Callable[..., li
 
 
 def is_about(one: Finding, mistake: Mistake) -> bool:
-    return mistake.first <= one.line <= mistake.last
+    return one.file == mistake.file and mistake.first <= one.line <= mistake.last
 
 
 FLUENT = {

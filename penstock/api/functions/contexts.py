@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.base.type_variables import NOTHING, K, R, T, V
 from penstock.errors import ContextError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ValueState,
         ValueStateDescriptor,
     )
+    from penstock.metrics import MetricGroup
 
 
 class TimerService(ABC):
@@ -142,13 +143,13 @@ class RuntimeContext(KeyedStateStore):
         """Return the global job parameter `key`, or the default if the job has none of that name."""
 
     @abstractmethod
-    def get_metrics_group(self) -> Any:
+    def get_metrics_group(self) -> MetricGroup:
         """Return the group under which this subtask registers its metrics."""
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
         """Return the files that the program registered with `env.register_cached_file`."""
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> MetricGroup:
         """Return the same group: Java's spelling of `get_metrics_group`."""
         return self.get_metrics_group()

@@ -14,6 +14,7 @@ from penstock.persisted import persisted_in
 if TYPE_CHECKING:
     from penstock.api.functions.contexts import RuntimeContext
     from penstock.api.state.descriptors import State, StateDescriptor
+    from penstock.metrics import MetricGroup
 
 MAX_LONG_VALUE = 2**63 - 1
 
@@ -194,7 +195,7 @@ class PaneClocks(ABC):
         """Return the current watermark of the operator."""
 
     @abstractmethod
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> MetricGroup:
         """Return the group under which the operator registers its metrics."""
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.functions.element_functions import ResultTypeQueryable
+from penstock.api.functions.element_functions import Function, ResultTypeQueryable
 from penstock.base.arguments import invalid_argument, is_function
 from penstock.common.python_types import type_of_class
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.annotations import Results, annotated_type, check_annotation
+from penstock.engine.operators.functions.map_and_filter import FlatMapOperator, MapOperator
+from penstock.engine.operators.functions.rolling import ReduceOperator
+from penstock.engine.operators.operator import Operator
 from penstock.engine.operators.sources.source_operator import ReadLimits
+
+_NO_FUNCTION = Results(None)
 
 
 def result_type_of(function: Any) -> TypeInformation | None:
@@ -23,6 +29,27 @@ def result_type_of(function: Any) -> TypeInformation | None:
             f"not {produced!r}"
         )
     return declared
+
+
+def results_of(operator: Operator) -> Results:
+    """Return the function whose results an operator emits."""
+    function = getattr(operator, "function", None)
+    if isinstance(operator, (MapOperator, FlatMapOperator, ReduceOperator)):
+        return Results(function, isinstance(operator, FlatMapOperator))
+    return Results(function) if isinstance(function, Function) else _NO_FUNCTION
+
+
+def result_types(
+    name: str, operator: Operator, declared: TypeInformation[Any] | None, results: Results
+) -> tuple[TypeInformation[Any] | None, TypeInformation[Any] | None]:
+    """Return the declared type of an operator's results, and without one the type that annotations state.
+
+    Raise if a declared type contradicts an annotation. Values are checked against a declared type alone.
+    """
+    if declared is None and (declared := result_type_of(results.function)) is not None:
+        operator.output_type = declared
+    check_annotation(name, results, declared)
+    return declared, annotated_type(results) if declared is None else None
 
 
 def check_function(func: Any, kind: type, method: str, argument: str) -> None:

@@ -18,7 +18,8 @@ from penstock.base.arguments import check_arguments
 from penstock.base.type_variables import A, B, K, R
 from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.builders.argument_checks import check_instance, result_type_of
+from penstock.datastream.builders.annotations import Results
+from penstock.datastream.builders.argument_checks import check_instance, result_types, results_of
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.data_stream import DataStream
 from penstock.engine.operators.functions.process_operators import (
@@ -149,13 +150,16 @@ def add_two_input_operator(
     name: str,
     operator: Operator,
     type_info: TypeInformation[R] | None,
+    results: Results | None = None,
 ) -> DataStream[R]:
     """Add an operator that reads two streams, and return the stream of its results."""
     environment = first.get_execution_environment()
-    if type_info is None and (type_info := result_type_of(getattr(operator, "function", None))) is not None:
-        operator.output_type = type_info
+    results = results_of(operator) if results is None else results
+    types = result_types(name, operator, type_info, results)
     node = environment.add_node(Transformation(name, operator, [first.input_refs(), second.input_refs()]))
-    return DataStream(environment, [StreamRef(node)], type_info)
+    stream: DataStream[R] = DataStream(environment, [StreamRef(node)], *types)
+    stream._results = results
+    return stream
 
 
 __all__ = ["BroadcastConnectedStream", "BroadcastStream", "ConnectedStreams"]

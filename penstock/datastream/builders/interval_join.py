@@ -65,7 +65,7 @@ class IntervalJoined(Generic[K, A, B]):
         spec = self._spec.inclusive()
         if spec.lower > spec.upper:
             raise ValueError(f"the lower bound of the join ({spec.lower} ms) is above the upper ({spec.upper} ms)")
-        types = (self._left.get_key_type(), self._right.get_key_type())
+        types = (self._left._key_type, self._right._key_type)
         if None not in types and types[0] != types[1]:
             raise UnsupportedOperation(
                 f"the keys of a join must be of one type, and {types[0]} is never equal to {types[1]}"

@@ -16,6 +16,7 @@ from penstock.base.type_variables import A, B, K, M, R
 from penstock.common.time import LengthOfTime
 from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.annotations import Results
 from penstock.datastream.builders.keyed_stream import KeyedStream
 from penstock.datastream.builders.windowed_stream import WindowedStream
 from penstock.datastream.data_stream import DataStream
@@ -158,8 +159,11 @@ class MatchWindow:
         self._windowed.side_output_late_data(output_tag)
         return self
 
-    def _apply(self, name: str, evaluation: Evaluation, output_type: DeclaredType[R] | None) -> DataStream[R]:
-        return self._windowed.apply_evaluation(name, Buffered(), evaluation, declared_type(output_type))
+    def _apply(
+        self, name: str, evaluation: Evaluation, output_type: DeclaredType[R] | None, many: bool
+    ) -> DataStream[R]:
+        results = Results(evaluation.function, many)
+        return self._windowed.apply_evaluation(name, Buffered(), evaluation, declared_type(output_type), results)
 
 
 @check_arguments
@@ -182,7 +186,7 @@ class JoinWindow(MatchWindow, Generic[A, B]):
         output_type: DeclaredType[Any] | None = None,
     ) -> DataStream[Any]:
         """Call function(left, right) for every pair. A JoinFunction gives one result, a FlatJoinFunction any number."""
-        return self._apply("Window Join", JoinEvaluation(function), output_type)
+        return self._apply("Window Join", JoinEvaluation(function), output_type, many=False)
 
 
 @check_arguments
@@ -195,7 +199,7 @@ class CoGroupWindow(MatchWindow, Generic[A, B]):
         output_type: DeclaredType[R] | None = None,
     ) -> DataStream[R]:
         """Call function(lefts, rights) for every key and window. It yields any number of results."""
-        return self._apply("Window Co-Group", CoGroupEvaluation(function), output_type)
+        return self._apply("Window Co-Group", CoGroupEvaluation(function), output_type, many=True)
 
 
 __all__ = ["CoGroupedStreams", "JoinedStreams"]

@@ -19,6 +19,7 @@ from penstock.base.type_variables import K_co, R, S, T_co, U, W
 from penstock.common.time import LengthOfTime
 from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.annotations import Results, annotated_type, check_annotation
 from penstock.datastream.builders.queryable_state_stream import QueryableStateStream, queryable_descriptor
 from penstock.datastream.data_stream import DataStream, time_assigner
 from penstock.engine.operators.functions.process_operators import ProcessOperator
@@ -83,14 +84,17 @@ class KeyedStream(DataStream[T_co], FoldsFields[T_co], Generic[K_co, T_co]):
         key_type: TypeInformation[K_co] | None = None,
     ) -> None:
         refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin.refs]
-        super().__init__(origin.get_execution_environment(), refs, origin.get_type())
+        super().__init__(origin.get_execution_environment(), refs, origin._type, origin._annotated)
         self._origin = origin
         self.key_selector = selector
         self._key_type = key_type
+        results = Results(selector)
+        check_annotation(f"the key of {self._title_of_inputs()}", results, key_type)
+        self._annotated_key = annotated_type(results)
 
     def get_key_type(self) -> TypeInformation[K_co] | None:
-        """Return the declared type of the key."""
-        return self._key_type
+        """Return the declared type of the key, or else the type that the selector's annotation states, or else None."""
+        return self._annotated_key if self._key_type is None else self._key_type
 
     # --- functions with state per key ---
     def process(
@@ -104,7 +108,7 @@ class KeyedStream(DataStream[T_co], FoldsFields[T_co], Generic[K_co, T_co]):
 
     def reduce(self, func: ReduceFunction[T_co] | Callable[[T_co, T_co], T_co]) -> DataStream[T_co]:
         """Fold the records of a key into one. Every step is emitted, or in BATCH mode the last."""
-        return self.apply_operator("Keyed Reduce", ReduceOperator(func, None, self.key_selector), self._type)
+        return self._keep_type("Keyed Reduce", ReduceOperator(func, None, self.key_selector))
 
     def map_with_state(
         self, func: Callable[[T_co, S | None], tuple[R, S | None]], output_type: DeclaredType[R] | None = None
@@ -127,7 +131,7 @@ class KeyedStream(DataStream[T_co], FoldsFields[T_co], Generic[K_co, T_co]):
 
     def filter_with_state(self, func: Callable[[T_co, S | None], tuple[bool, S | None]]) -> DataStream[T_co]:
         """Apply func(value, state), which returns (True to keep the value, new state)."""
-        return self.apply_operator("Filter With State", FilterWithState(func, None, self.key_selector), self._type)
+        return self._keep_type("Filter With State", FilterWithState(func, None, self.key_selector))
 
     def fold(
         self,
@@ -194,7 +198,7 @@ class KeyedStream(DataStream[T_co], FoldsFields[T_co], Generic[K_co, T_co]):
         return self.key_selector if isinstance(func, Function) else None
 
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream[T_co]:
-        return self.apply_operator(name, ReduceOperator(function, None, self.key_selector), self._type)
+        return self._keep_type(name, ReduceOperator(function, None, self.key_selector))
 
 
 __all__ = ["KeyedStream"]

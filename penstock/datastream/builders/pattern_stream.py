@@ -25,6 +25,7 @@ from penstock.cep.pattern_functions import (
 )
 from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.datastream.builders.annotations import Results
 from penstock.datastream.builders.argument_checks import check_function, check_instance
 from penstock.datastream.builders.connected_streams import add_two_input_operator
 from penstock.datastream.builders.keyed_stream import KeyedStream
@@ -85,7 +86,7 @@ class PatternStream(Generic[T]):
         self, pattern_process_function: PatternProcessFunction[T, R], output_type: DeclaredType[R] | None = None
     ) -> DataStream[R]:
         """Apply a function to every match, and to timeouts if it is also a TimedOutPartialMatchHandler."""
-        return self._then("Pattern Process", pattern_process_function, output_type)
+        return self._then("Pattern Process", pattern_process_function, output_type, pattern_process_function)
 
     @overload
     def select(
@@ -110,7 +111,9 @@ class PatternStream(Generic[T]):
     def select(self, *functions: Any, output_type: DeclaredType[Any] | None = None) -> DataStream[Any]:
         """Emit one result for each match: `select(fn)`, or `select(timeout_tag, timeout_fn, fn)` for timeouts too."""
         kinds = PatternSelectFunction, PatternTimeoutFunction
-        return self._then("Pattern Select", _selecting("select", functions, kinds, flat=False), output_type)
+        return self._then(
+            "Pattern Select", _selecting("select", functions, kinds, flat=False), output_type, functions[-1]
+        )
 
     @overload
     def flat_select(
@@ -135,23 +138,26 @@ class PatternStream(Generic[T]):
     def flat_select(self, *functions: Any, output_type: DeclaredType[Any] | None = None) -> DataStream[Any]:
         """Emit any number of results for each match. It is like `select`, with functions that yield."""
         kinds = PatternFlatSelectFunction, PatternFlatTimeoutFunction
-        return self._then("Pattern Flat Select", _selecting("flat_select", functions, kinds, flat=True), output_type)
+        return self._then(
+            "Pattern Flat Select", _selecting("flat_select", functions, kinds, flat=True), output_type, functions[-1]
+        )
 
     def _then(
-        self, name: str, function: PatternProcessFunction[T, R], declared: DeclaredType[R] | None
+        self, name: str, function: PatternProcessFunction[T, R], declared: DeclaredType[R] | None, written: Any
     ) -> DataStream[R]:
         output_type = declared_type(declared)
+        results = Results(written, many=name == "Pattern Flat Select")
         keyed: KeyedStream[Any, T] = (
             self._stream if isinstance(self._stream, KeyedStream) else KeyedStream(self._stream, one_key)
         )
         if self._updates is None:
             stream = keyed.apply_operator(
-                name, PatternOperator(self._spec, function, keyed.key_selector, output_type), output_type
+                name, PatternOperator(self._spec, function, keyed.key_selector, output_type), output_type, results
             )
         else:
             dynamic = DynamicPatternOperator(self._spec, function, keyed.key_selector, output_type)
             updates = self._updates.assign_timestamps_and_watermarks(_TIMELESS).broadcast()
-            stream = add_two_input_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
+            stream = add_two_input_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type, results)
         stream._node.description = f"{name} of {self._spec.pattern}"
         return stream if keyed is self._stream else stream.force_non_parallel()
 

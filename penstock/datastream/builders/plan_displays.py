@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.base.display.html_parts import failure, head, whole
 from penstock.common.typeinfo import TypeInformation
@@ -69,7 +69,9 @@ class ShowsStream(_ShowsPlan):
 
     _environment: StreamExecutionEnvironment
     refs: tuple[StreamRef, ...]
-    _type: TypeInformation | None
+
+    def get_type(self) -> TypeInformation[Any] | None:
+        raise NotImplementedError
 
     def _plan_to_show(self) -> Plan:
         ends, env = [ref.node for ref in self.refs], self._environment
@@ -81,6 +83,9 @@ class ShowsStream(_ShowsPlan):
         return plan
 
     def _title_to_show(self) -> str:
-        names = " and ".join(f"'{ref.node.name}'" for ref in self.refs)
-        kind = "" if self._type is None else f" of {self._type}"
-        return f"{type(self).__name__}{kind} from {names}"
+        stated = self.get_type()
+        kind = "" if stated is None else f" of {stated}"
+        return f"{type(self).__name__}{kind} from {self._title_of_inputs()}"
+
+    def _title_of_inputs(self) -> str:
+        return " and ".join(f"'{ref.node.name}'" for ref in self.refs)

@@ -21,6 +21,7 @@ from penstock.base.type_variables import ACC, K_co, R, T_co, V, W
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.type_information import DeclaredType, declared_type
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.annotations import Results
 from penstock.datastream.builders.argument_checks import check_function, check_instance, result_type_of
 from penstock.datastream.builders.keyed_stream import FoldsFields, KeyedStream
 from penstock.datastream.data_stream import DataStream
@@ -107,20 +108,28 @@ class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
     def _process(self, function: Any, output_type: DeclaredType[R] | None) -> DataStream[R]:
         kind, evaluation = self._for_process
         check_instance(function, kind, f"{type(self).__name__}.process", "process_window_function")
-        return self.apply_evaluation("Window Process", Buffered(), evaluation(function), declared_type(output_type))
+        return self.apply_evaluation(
+            "Window Process", Buffered(), evaluation(function), declared_type(output_type), Results(function)
+        )
 
     def _apply(self, function: Any, output_type: DeclaredType[R] | None) -> DataStream[R]:
         kind, evaluation = self._for_apply
         check_function(function, kind, f"{type(self).__name__}.apply", "window_function")
-        return self.apply_evaluation("Window Apply", Buffered(), evaluation(function), declared_type(output_type))
+        results = Results(function, many=True)
+        return self.apply_evaluation(
+            "Window Apply", Buffered(), evaluation(function), declared_type(output_type), results
+        )
 
     def _reduce(self, function: Any, window_function: Any, output_type: DeclaredType[Any] | None) -> DataStream[Any]:
         check = output_type is not None
         declared: TypeInformation[Any] | None = declared_type(output_type)
         if not check and window_function is None:
-            declared = self._stream.get_type()
-        evaluation = self._evaluation(window_function)
-        return self.apply_evaluation("Window Reduce", Reduced(function), evaluation, declared, check)
+            declared = self._stream._type
+        evaluation, results = self._evaluation(window_function), _results(function, window_function)
+        stream = self.apply_evaluation("Window Reduce", Reduced(function), evaluation, declared, results, check)
+        if window_function is None:
+            stream._annotated = self._stream._annotated or stream._annotated
+        return stream
 
     def _fold_panes(
         self, fold: FoldAggregate, window_function: Any, output_type: DeclaredType[Any] | None
@@ -132,8 +141,9 @@ class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
     def _aggregate(
         self, function: AggregateFunction[Any, Any, Any], window_function: Any, output_type: DeclaredType[Any] | None
     ) -> DataStream[Any]:
-        evaluation = self._evaluation(window_function)
-        return self.apply_evaluation("Window Aggregate", Aggregated(function), evaluation, declared_type(output_type))
+        evaluation, results = self._evaluation(window_function), _results(function, window_function)
+        declared = declared_type(output_type)
+        return self.apply_evaluation("Window Aggregate", Aggregated(function), evaluation, declared, results)
 
     def _evaluation(self, function: Any) -> Evaluation:
         """Return the evaluation of a reduced or aggregated pane with a window function, or without one."""
@@ -147,9 +157,10 @@ class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
         return evaluation(function)
 
     def _fold(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream[T_co]:
-        return self.apply_evaluation(
-            f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False
-        )
+        declared, results = self._stream._type, Results(function)
+        stream = self.apply_evaluation(f"Window {name}", Reduced(function), Evaluation(), declared, results, False)
+        stream._annotated = self._stream._annotated
+        return stream
 
     def apply_evaluation(
         self,
@@ -157,9 +168,10 @@ class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
         contents: Contents,
         evaluation: Evaluation,
         output_type: TypeInformation[R] | None,
+        results: Results,
         check: bool = True,
     ) -> DataStream[R]:
-        """Add the window operator, and return the stream of its results."""
+        """Add the window operator, and return the stream of its results: those of the function in `results`."""
         output_type = result_type_of(evaluation.function) if output_type is None else output_type
         spec = WindowSpec(
             assigner=self._assigner,
@@ -171,7 +183,7 @@ class _Windowed(FoldsFields[T_co], Generic[K_co, T_co, W]):
             late_tag=self._late_tag,
         )
         operator = WindowOperator(spec, self._stream.key_selector, output_type if check else None)
-        stream = self._stream.apply_operator(name, operator, output_type)
+        stream = self._stream.apply_operator(name, operator, output_type, results)
         stream._node.description = f"{name} over {self._assigner!r}"
         return self._place(stream)
 
@@ -405,6 +417,11 @@ class AllWindowedStream(_Windowed[int, T_co, W]):
 
     def _place(self, stream: DataStream[R]) -> DataStream[R]:
         return stream.force_non_parallel()
+
+
+def _results(function: Any, window_function: Any) -> Results:
+    """Return the function whose results a window emits: the window function, if there is one."""
+    return Results(function) if window_function is None else Results(window_function, many=True)
 
 
 def one_key(_: Any) -> int:

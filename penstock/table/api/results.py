@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from penstock.base.arguments import check_arguments
 from penstock.base.display.live_picture import in_kernel
+from penstock.base.type_variables import T, T_co
 from penstock.common.job_client import JobClient
 from penstock.common.types import Row, RowKind
 from penstock.errors import TableException
+from penstock.table.api.typed_rows import record_maker
 from penstock.table.catalogs.resolved_schema import ResolvedSchema, TableSchema
 from penstock.table.display import row_printing as printing
 from penstock.table.display.notebook_table import HELD, LiveTable
@@ -26,28 +28,28 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "TableResult"]
 
 
-class CloseableIterator:
-    """The rows of a result, without names, as PyFlink gives them.
+class CloseableIterator(Generic[T_co]):
+    """The rows of a result, without names as PyFlink gives them, or the records that they were asked for as.
 
     Closing it, or leaving its `with` block, ends a query that still runs.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, convert: Callable[[Row], T_co]) -> None:
         self._source = rows
         self._rows = iter(rows)
+        self._convert = convert
 
-    def __iter__(self) -> CloseableIterator:
+    def __iter__(self) -> CloseableIterator[T_co]:
         return self
 
-    def __next__(self) -> Row:
-        row: Row = without_names(next(self._rows))
-        return row
+    def __next__(self) -> T_co:
+        return self._convert(next(self._rows))
 
-    def next(self) -> Row:
+    def next(self) -> T_co:
         """Return the next row. Raise StopIteration after the last one."""
         return next(self)
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> CloseableIterator[T_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -148,13 +150,26 @@ class TableResult(ShowsResult):
             seconds = None if timeout_ms is None else timeout_ms / 1000
             self._job.get_job_execution_result().result(seconds)
 
-    def collect(self) -> CloseableIterator:
-        """Return the rows. They can be read only once. Rows of a stream have the kind of their change."""
+    @overload
+    def collect(self) -> CloseableIterator[Row]: ...
+
+    @overload
+    def collect(self, *, as_: type[T]) -> CloseableIterator[T]: ...
+
+    def collect(self, *, as_: type[object] | None = None) -> CloseableIterator[Any]:
+        """Return the rows. They can be read only once. Rows of a stream have the kind of their change.
+
+        With `as_`, a dataclass, NamedTuple or TypedDict, return records of this class. Its fields must have the names
+        of the columns, and types that fit them. The result must be one to which rows are only added.
+        """
+        convert = (
+            without_names if as_ is None else record_maker(as_, self._schema.get_column_names(), self._schema.types())
+        )
         if self._read:
             raise TableException("the rows of a result can be read only once; execute the query again")
         rows = self._rows if self._live is None else self._live.rows.take_over()
         self._read = True
-        return CloseableIterator(rows)
+        return CloseableIterator(rows, convert)
 
     def print(self) -> None:
         """Print the rows in a frame. Rows of a stream are printed as they come."""

@@ -11,7 +11,13 @@ from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.api.changelog_calls import changelog_arguments
 from penstock.table.api.functions_of_user import of_row
-from penstock.table.api.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
+from penstock.table.api.grouped_table import (
+    AggregatedTable,
+    GroupedTable,
+    GroupWindowedTable,
+    OverWindowedTable,
+    WindowGroupedTable,
+)
 from penstock.table.api.selecting import (
     FieldLike,
     RowFunction,
@@ -209,11 +215,11 @@ class Table(ShowsTable):
         """Keep one of all equal rows."""
         return self.derive(building.aggregate(self.relation, range(len(self.relation.columns)), ()))
 
-    def aggregate(self, func: RowFunction) -> Any:
+    def aggregate(self, func: RowFunction) -> AggregatedTable:
         """Apply an aggregate function to all rows; `select` follows."""
         return GroupedTable(self, ()).aggregate(func)
 
-    def flat_aggregate(self, func: RowFunction) -> Any:
+    def flat_aggregate(self, func: RowFunction) -> AggregatedTable:
         """Apply a table aggregate function to all rows; `select` follows."""
         return GroupedTable(self, ()).flat_aggregate(func)
 

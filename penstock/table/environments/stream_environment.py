@@ -207,8 +207,8 @@ class _Form:
 
 
 def _columns_of(stream: DataStream) -> Columns:
-    """Return the columns of a stream's declared type. A value that is no row is the column f0."""
-    declared = stream._type
+    """Return the columns of a stream's type. A value that is no row is the column f0."""
+    declared = stream.get_type()
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         kind = data_type(declared)
         assert isinstance(kind, RowType)
@@ -218,6 +218,8 @@ def _columns_of(stream: DataStream) -> Columns:
     try:
         return (Column("f0", data_type(declared)),)
     except TypeError as error:
+        if stream._type is None:
+            return (Column("f0", RawType()),)
         raise ValidationException(
             f"the columns of a stream come from its type, and {declared} has none: give type_info=Types.ROW_NAMED(...) "
             "to from_collection, or output_type to map"

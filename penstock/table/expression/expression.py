@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 
 from penstock.base.arguments import check_arguments
-from penstock.table.expression.expression_methods import METHODS
+from penstock.table.expression.expression_methods import CallsFunctions
 from penstock.table.expression.expression_texts import text_of
 from penstock.table.expression.expression_values import Constant
 from penstock.table.expression.expression_words import (
@@ -34,6 +34,12 @@ from penstock.table.types.data_types import (
 if TYPE_CHECKING:
     from penstock.table.api.table_api import Table
 
+    class _Computed:
+        """A property, as type checkers see it."""
+
+        def __get__(self, instance: object, owner: object = None) -> Expression: ...
+
+
 __all__ = [
     "Expression",
     "JsonExistsOnError",
@@ -47,17 +53,21 @@ __all__ = [
 ]
 
 
-def _unary(function: str) -> Any:
+def _computed(compute: Callable[[Expression], Expression]) -> _Computed:
+    return cast("_Computed", property(compute))
+
+
+def _unary(function: str) -> _Computed:
     """Return a property that calls a function with the expression alone."""
-    return property(lambda self: make(function, self))
+    return _computed(lambda self: make(function, self))
 
 
-def _cast_to(kind: DataType) -> Any:
+def _cast_to(kind: DataType) -> _Computed:
     """Return a property that casts the expression."""
-    return property(lambda self: self.cast(kind))
+    return _computed(lambda self: self.cast(kind))
 
 
-def _binary(function: str, behind: bool = False) -> Callable[[Any, Any], Any]:
+def _binary(function: str, behind: bool = False) -> Callable[[Expression, Any], Expression]:
     """Return an operator. Its own expression is the second operand if it stands `behind` the other."""
 
     def call(self: Expression, other: Value) -> Expression:
@@ -67,15 +77,15 @@ def _binary(function: str, behind: bool = False) -> Callable[[Any, Any], Any]:
     return check_arguments(call)
 
 
-def _span(milliseconds: int, unit: Resolution) -> Any:
-    return property(lambda self: _interval(self, milliseconds, DayTimeIntervalType(unit, unit, False)))
+def _span(milliseconds: int, unit: Resolution) -> _Computed:
+    return _computed(lambda self: _interval(self, milliseconds, DayTimeIntervalType(unit, unit, False)))
 
 
-def _months(months: int, unit: Resolution) -> Any:
-    return property(lambda self: _interval(self, months, YearMonthIntervalType(unit, unit, False)))
+def _months(months: int, unit: Resolution) -> _Computed:
+    return _computed(lambda self: _interval(self, months, YearMonthIntervalType(unit, unit, False)))
 
 
-class Expression:
+class Expression(CallsFunctions):
     """An expression over the columns of a table.
 
     `node` is its content: ("column", name), ("literal", value, type or None), ("call", function, arguments),
@@ -117,9 +127,14 @@ class Expression:
     __hash__ = object.__hash__
 
     # --- operators ---
-    __abs__ = lambda self: make("ABS", self)  # noqa: E731
-    __eq__ = _binary("=")
-    __ne__ = _binary("<>")
+    if TYPE_CHECKING:
+
+        def __eq__(self, other: object) -> Expression: ...  # type: ignore[override]
+
+        def __ne__(self, other: object) -> Expression: ...  # type: ignore[override]
+    else:
+        __eq__ = _binary("=")
+        __ne__ = _binary("<>")
     __lt__ = _binary("<")
     __gt__ = _binary(">")
     __le__ = _binary("<=")
@@ -128,9 +143,6 @@ class Expression:
     __or__ = _binary("OR")
     __rand__ = _binary("AND", behind=True)
     __ror__ = _binary("OR", behind=True)
-    __invert__ = lambda self: make("IS NOT TRUE", self)  # noqa: E731
-    __neg__ = lambda self: make("NEGATE", self)  # noqa: E731
-    __pos__ = lambda self: self  # noqa: E731
     __add__ = _binary("+")
     __sub__ = _binary("-")
     __mul__ = _binary("*")
@@ -143,6 +155,18 @@ class Expression:
     __rtruediv__ = _binary("/", behind=True)
     __rmod__ = _binary("%", behind=True)
     __rpow__ = _binary("POWER", behind=True)
+
+    def __abs__(self) -> Expression:
+        return make("ABS", self)
+
+    def __invert__(self) -> Expression:
+        return make("IS NOT TRUE", self)
+
+    def __neg__(self) -> Expression:
+        return make("NEGATE", self)
+
+    def __pos__(self) -> Expression:
+        return self
 
     def __getitem__(self, index: Any) -> Expression:
         return self.at(index)
@@ -169,6 +193,9 @@ class Expression:
 
     def __repr__(self) -> str:
         return f"Expression({expression_text(self)})"
+
+    def _call(self, function: str, *args: Value) -> Expression:
+        return make(function, self, *args)
 
     # --- numbers ---
     abs, sign, exp, sqrt = _unary("ABS"), _unary("SIGN"), _unary("EXP"), _unary("SQRT")
@@ -504,28 +531,6 @@ _WRAPPERS = {
 }
 
 
-def _add_methods() -> None:
-    for name, (function, *parameters) in METHODS.items():
-        setattr(Expression, name, _method(function, name, parameters[0] if parameters else None))
-
-
-def _method(function: str, name: str, parameter: str | None) -> Callable[..., Expression]:
-    import inspect
-
-    def call(*args: Any, **named: Any) -> Expression:
-        bound = call.__signature__.bind(*args, **named)  # type: ignore[attr-defined]
-        return make(function, *bound.args)
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter("self", kind)]
-    parameters += [inspect.Parameter(parameter, kind, annotation="Value")] if parameter else []
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters[1:]}
-    call.__name__, call.__qualname__ = name, f"Expression.{name}"
-    return call
-
-
-_add_methods()
 check_arguments(Expression)
 
 Value: TypeAlias = Union[Expression, Constant]  # noqa: UP007 - mypy wants it so

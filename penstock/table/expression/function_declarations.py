@@ -7,13 +7,15 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, overload
 
 from penstock.base.arguments import check_arguments
+from penstock.base.type_variables import P, R
 from penstock.errors import ValidationException
 from penstock.table.types.data_types import DataType, MapType, RowType
 
 if TYPE_CHECKING:
+    from penstock.metrics import MetricGroup
     from penstock.table.expression.expression import Expression
 
 __all__ = [
@@ -54,7 +56,7 @@ class FunctionContext:
         self._parallelism, self._max_parallelism = number_of_parallel_subtasks, max_number_of_parallel_subtasks
         self._index, self._attempt = index_of_this_subtask, attempt_number
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> MetricGroup:
         """Return the group in which the function registers metrics. Raise RuntimeError outside a job."""
         if self._metrics is None:
             raise RuntimeError("there are no metrics here: the function runs outside a job")
@@ -107,7 +109,7 @@ class ScalarFunction(UserDefinedFunction):
     """A function that returns one value for the values of a row."""
 
     @abstractmethod
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any, **kwargs: Any) -> Any:
         """Return the value."""
 
 
@@ -115,7 +117,7 @@ class AsyncScalarFunction(UserDefinedFunction):
     """A function that returns one value for the values of a row, and may wait for it. Rows wait at the same time."""
 
     @abstractmethod
-    async def eval(self, *args: Any) -> Any:
+    async def eval(self, *args: Any, **kwargs: Any) -> Any:
         """Return the value."""
 
 
@@ -123,7 +125,7 @@ class TableFunction(UserDefinedFunction):
     """A function that yields any number of rows for the values of a row."""
 
     @abstractmethod
-    def eval(self, *args: Any) -> Any:
+    def eval(self, *args: Any, **kwargs: Any) -> Any:
         """Yield the rows: Rows, tuples, or single values."""
 
 
@@ -135,14 +137,14 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
         """Return an empty accumulator."""
 
     @abstractmethod
-    def accumulate(self, accumulator: ACC, *args: Any) -> None:
+    def accumulate(self, accumulator: ACC, /, *args: Any, **kwargs: Any) -> None:
         """Add a row to an accumulator."""
 
-    def retract(self, accumulator: ACC, *args: Any) -> None:
+    def retract(self, accumulator: ACC, /, *args: Any, **kwargs: Any) -> None:
         """Remove a row from an accumulator. It is needed if the input has updates."""
         raise RuntimeError(f"{type(self).__name__} cannot take rows back: it has no retract")
 
-    def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
+    def merge(self, accumulator: ACC, accumulators: Iterable[ACC], /) -> None:
         """Merge other accumulators into one. It is needed for session windows."""
         raise RuntimeError(f"{type(self).__name__} cannot merge accumulators: it has no merge")
 
@@ -159,7 +161,7 @@ class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
     """A function that returns one value for a group of rows."""
 
     @abstractmethod
-    def get_value(self, accumulator: ACC) -> T:
+    def get_value(self, accumulator: ACC, /) -> T:
         """Return the value of the group so far."""
 
 
@@ -167,7 +169,7 @@ class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
     """A function that yields any number of rows for a group of rows."""
 
     @abstractmethod
-    def emit_value(self, accumulator: ACC) -> Iterable[T]:
+    def emit_value(self, accumulator: ACC, /) -> Iterable[T]:
         """Yield the rows of the group so far."""
 
 
@@ -185,8 +187,11 @@ class AsyncOptions:
     """Number of rows that wait at the same time."""
 
 
-class UserDefinedFunctionWrapper:
-    """A user-defined function with its types: the result of udf, udtf, udaf and udtaf. A call makes an expression."""
+class UserDefinedFunctionWrapper(Generic[P, R]):
+    """A user-defined function with its types: the result of udf, udtf, udaf and udtaf. A call makes an expression.
+
+    Type checkers know the signature of the Python function, which `callable` returns.
+    """
 
     def __init__(
         self,
@@ -264,9 +269,9 @@ class UserDefinedFunctionWrapper:
         """True if the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.callable())
 
-    def callable(self) -> Callable[..., Any]:
+    def callable(self) -> Callable[P, R]:
         """Return the Python function that takes the values of a row, for scalar and table functions."""
-        evaluate: Callable[..., Any] = getattr(self.function, "eval", self.function)
+        evaluate: Callable[P, R] = getattr(self.function, "eval", self.function)
         return evaluate
 
     def open(self, context: FunctionContext) -> None:
@@ -279,7 +284,7 @@ class UserDefinedFunctionWrapper:
         if isinstance(self.function, UserDefinedFunction):
             self.function.close()
 
-    def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
+    def alias(self, *alias_names: str) -> Self:
         """Set the names of the result's columns, and return this function."""
         self.alias_names = alias_names
         return self
@@ -361,17 +366,40 @@ def _decorate(f: Any, *declared: Any) -> Any:
 Types = DataType | str | Sequence[DataType | str] | None
 Declarable: TypeAlias = Callable[..., Any] | UserDefinedFunction
 """What can be declared: a plain function, or an object of a function class."""
+DeclarableClass: TypeAlias = UserDefinedFunction | type[UserDefinedFunction]
+"""An object of a function class, or the class itself."""
+
+
+class _Declares(Protocol):
+    """The decorator that udf and its like return if they are given no function."""
+
+    @overload
+    def __call__(self, f: DeclarableClass) -> UserDefinedFunctionWrapper[..., Any]: ...
+
+    @overload
+    def __call__(self, f: Callable[P, R]) -> UserDefinedFunctionWrapper[P, R]: ...
 
 
 @overload
 def udf(
-    f: Declarable,
+    f: DeclarableClass,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> UserDefinedFunctionWrapper: ...
+) -> UserDefinedFunctionWrapper[..., Any]: ...
+
+
+@overload
+def udf(
+    f: Callable[P, R],
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper[P, R]: ...
 
 
 @overload
@@ -382,7 +410,7 @@ def udf(
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
+) -> _Declares: ...
 
 
 @check_arguments
@@ -400,12 +428,22 @@ def udf(
 
 @overload
 def udtf(
-    f: Declarable,
+    f: DeclarableClass,
     input_types: Types = None,
     result_types: Types = None,
     deterministic: bool | None = None,
     name: str | None = None,
-) -> UserDefinedFunctionWrapper: ...
+) -> UserDefinedFunctionWrapper[..., Any]: ...
+
+
+@overload
+def udtf(
+    f: Callable[P, R],
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> UserDefinedFunctionWrapper[P, R]: ...
 
 
 @overload
@@ -415,7 +453,7 @@ def udtf(
     result_types: Types = None,
     deterministic: bool | None = None,
     name: str | None = None,
-) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
+) -> _Declares: ...
 
 
 @check_arguments
@@ -432,14 +470,26 @@ def udtf(
 
 @overload
 def udaf(
-    f: Declarable,
+    f: DeclarableClass,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> UserDefinedFunctionWrapper: ...
+) -> UserDefinedFunctionWrapper[..., Any]: ...
+
+
+@overload
+def udaf(
+    f: Callable[P, R],
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper[P, R]: ...
 
 
 @overload
@@ -451,7 +501,7 @@ def udaf(
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
+) -> _Declares: ...
 
 
 @check_arguments
@@ -470,14 +520,26 @@ def udaf(
 
 @overload
 def udtaf(
-    f: Declarable,
+    f: DeclarableClass,
     input_types: Types = None,
     result_type: DataType | str | None = None,
     accumulator_type: DataType | str | None = None,
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> UserDefinedFunctionWrapper: ...
+) -> UserDefinedFunctionWrapper[..., Any]: ...
+
+
+@overload
+def udtaf(
+    f: Callable[P, R],
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper[P, R]: ...
 
 
 @overload
@@ -489,7 +551,7 @@ def udtaf(
     deterministic: bool | None = None,
     name: str | None = None,
     func_type: str = "general",
-) -> Callable[[Declarable], UserDefinedFunctionWrapper]: ...
+) -> _Declares: ...
 
 
 @check_arguments

@@ -46,10 +46,10 @@ def test_a_stream_shows_only_what_its_records_come_from(env):
     first.map(str).name("Left").print()
     right = env.from_collection([2]).name("Second").map(str).name("Right")
     assert titles(right) == ["Source: Second", "Right"]
-    assert repr(right).splitlines()[0] == "DataStream from 'Right'"
+    assert repr(right).splitlines()[0] == "DataStream of String from 'Right'"
     assert repr(first).splitlines()[0] == "DataStream of Integer from 'First'"
     assert repr(right.union(first)).splitlines()[0] == "DataStream from 'Right' and 'First'"
-    assert repr(right.key_by(len)).splitlines()[0] == "KeyedStream from 'Right'"
+    assert repr(right.key_by(len)).splitlines()[0] == "KeyedStream of String from 'Right'"
 
 
 def test_the_uids_of_a_stream_are_those_of_the_program(env):
