@@ -96,7 +96,11 @@ counts
 job = counting()
 job
 """,
-    "after-job": f"{HIDDEN}\ntime.sleep(25)",
+    "after-job": f"""{HIDDEN}
+while "in 0/s" in job._repr_mimebundle_()["text/html"].partition("Enrich")[2]:
+    time.sleep(1)
+time.sleep(10)
+""",
 }
 
 

@@ -126,11 +126,11 @@ class Total(KeyedProcessFunction[str, Order, int]):
         # by pyright: "Literal['names']" is not assignable to "list[str]"
         self.names.add_all("names")
 
-        # by mypy: Argument 2 to "put" of "_WritableMap" has incompatible type "str"; expected "int"
+        # by mypy: Argument 2 to "put" of "WritableMapState" has incompatible type "str"; expected "int"
         # by pyright: "Literal['ten']" is not assignable to "int"
         self.limits.put("ann", "ten")
 
-        # by mypy: Argument 1 to "get" of "_ReadableMap" has incompatible type "int"; expected "str"
+        # by mypy: Argument 1 to "get" of "ReadableMapState" has incompatible type "int"; expected "str"
         # by pyright: "Literal[3]" is not assignable to "str"
         self.limits.get(3)
 
@@ -411,7 +411,7 @@ class Limits(BroadcastProcessFunction[Order, str, str]):
         yield value.customer
 
     def process_broadcast_element(self, value: str, ctx: BroadcastProcessFunction.Context) -> None:
-        # by mypy: Argument 2 to "put" of "_WritableMap" has incompatible type "str"; expected "int"
+        # by mypy: Argument 2 to "put" of "WritableMapState" has incompatible type "str"; expected "int"
         # by pyright: "str" is not assignable to "int"
         ctx.get_broadcast_state(LIMITS).put("ann", value)
 

@@ -17,10 +17,9 @@ FLUENT = re.compile(
 )
 """Classes whose calls follow one another in programs: streams, tables, windows, patterns, and builders."""
 OPAQUE = {
-    r"\.get_current_key$": "a key, of which nothing is known without parameters",
-    r"\.Process\w*Function\.Context\.window$|CloseableIterator\.next$": "of the type of a parameter",
-    r"CompletableFuture\.result$": "of the type of a parameter",
-    r"\.Pattern(Select|Timeout)Function\.|\.RichPatternSelectFunction\.": "of the type of a parameter",
+    r"\.CloseableIterator\.next$|\.Pattern(Select|Timeout)Function\.|\.RichPatternSelectFunction\.": (
+        "of the type of a parameter, which is not given here"
+    ),
     r"\.get_accumulator_result$": "any value that a function has added up",
     r"\.get_window_serializer$": "given for the constructors of Java's classes",
     r"ClusterBuilder\.build_cluster$": "a cluster of Cassandra's driver, of which Penstock does not import the types",
@@ -64,4 +63,4 @@ def test_the_type_of_what_every_public_method_gives_is_known(tmp_path: Path) -> 
         if line not in said or ANY.search(said[line].partition(" is ")[2].strip('"'))
     }
     assert not {place: text for place, text in unknown.items() if not any(re.search(one, place) for one in OPAQUE)}
-    assert all(any(re.search(one, place) for place in unknown) for one in OPAQUE)
+    assert not [one for one in OPAQUE if not any(re.search(one, place) for place in unknown)]

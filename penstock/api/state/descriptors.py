@@ -121,7 +121,7 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class _ReadableMap(State, Generic[K, V]):
+class ReadableMapState(State, Generic[K, V]):
     """The methods of every map that can be read."""
 
     @abstractmethod
@@ -166,7 +166,7 @@ class _ReadableMap(State, Generic[K, V]):
         return iter(self.keys())
 
 
-class _WritableMap(_ReadableMap[K, V]):
+class WritableMapState(ReadableMapState[K, V]):
     """The additional methods of a map that can be changed."""
 
     @abstractmethod
@@ -188,15 +188,15 @@ class _WritableMap(_ReadableMap[K, V]):
         self.remove(key)
 
 
-class MapState(_WritableMap[K, V]):
+class MapState(WritableMapState[K, V]):
     """State that holds a map. Each entry is stored, and expires, by itself."""
 
 
-class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+class ReadOnlyBroadcastState(ReadableMapState[K, V]):
     """A map of which every subtask has the same copy, for the side that must not change it."""
 
 
-class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+class BroadcastState(ReadOnlyBroadcastState[K, V], WritableMapState[K, V]):
     """A map of which every subtask has the same copy, for the broadcast side. Every subtask must change it alike."""
 
 

@@ -42,7 +42,7 @@ class FunctionContext:
 
     def __init__(
         self,
-        base_metric_group: Any = None,
+        base_metric_group: MetricGroup | None = None,
         job_parameters: dict[str, str] | None = None,
         task_name: str = "",
         task_name_with_subtasks: str = "",
