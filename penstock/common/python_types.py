@@ -53,6 +53,8 @@ def _composite(origin: Any, args: tuple[Any, ...]) -> TypeInformation | None:
         # Every type allows None.
         kinds = [arg for arg in args if arg is not type(None)]
         return type_of_class(kinds[0]) if len(kinds) == 1 else None
+    if not args:  # typing.List
+        return None
     parts = [found for arg in args if (found := type_of_class(arg)) is not None]
     if len(parts) != len(args):
         return None

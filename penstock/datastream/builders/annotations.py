@@ -25,6 +25,8 @@ from penstock.errors import InvalidArgument, TypeMismatch
 _ONE = {"OUT", "T"}
 _MANY = {"Outputs[OUT]", "TaggedOutputs[OUT]", "Iterable[OUT]", "Awaitable[Iterable[OUT]] | None"}
 """Annotations of the methods of function classes that return results: one of them, or any number."""
+_KNOWN_MODULES = {"builtins", "collections", "collections.abc"}
+"""Modules whose generic iterables have the type of their elements as the first parameter."""
 _MOST_SAMPLES = 16
 
 
@@ -146,7 +148,7 @@ def _element(annotation: Any) -> Any:
         return _element(kinds[0]) if len(kinds) == 1 else Any
     if origin is tuple and args[1:] != (...,):
         return Any
-    if not (isinstance(origin, type) and issubclass(origin, (collections.abc.Iterable, collections.abc.AsyncIterable))):
+    if getattr(origin, "__module__", "") not in _KNOWN_MODULES or not issubclass(origin, collections.abc.Iterable):
         return Any
     return _without_side_outputs(args[0]) if args else Any
 
@@ -179,6 +181,8 @@ def _fits(sample: Any, declared: TypeInformation[Any]) -> bool:
         declared.fit([sample])
     except TypeMismatch:
         return False
+    except Exception:  # of a type that a program has written: what it refuses is not known
+        return True
     return True
 
 
@@ -214,6 +218,8 @@ def _samples(kind: Any) -> Sequence[Any]:
 
 
 def _composite_samples(origin: Any, args: tuple[Any, ...]) -> Sequence[Any]:
+    if not args:
+        return _UNKNOWN
     if origin is tuple and args[1:] != (...,):
         return list(itertools.islice(itertools.product(*map(_samples, args)), _MOST_SAMPLES))
     if origin is tuple:

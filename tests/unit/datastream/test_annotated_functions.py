@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 # The annotations that tests give as texts are evaluated with these names.
-# ruff: noqa: F401
+# ruff: noqa: F401, UP035
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import partial, wraps
-from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Dict, Generic, List, Literal, NamedTuple, Tuple, TypedDict, TypeVar
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_the_annotation_of_a_function_is_the_type_of_its_stream(numbers, annotat
 
 
 @pytest.mark.parametrize(
-    "annotation", ["Any", "object", "T", "int | str", "Unknown", "Row", "np.int64", "None", "list"]
+    "annotation", ["Any", "object", "T", "int | str", "Unknown", "Row", "np.int64", "None", "list", "List", "Tuple"]
 )
 def test_an_annotation_that_says_nothing_definite_states_no_type(numbers, annotation):
     assert numbers.map(function_with(annotation)).get_type() is None
@@ -324,6 +324,12 @@ AGREEMENTS = [
     ("np.int64", Types.LONG()),
     ("np.float64", Types.DOUBLE()),
     ("list", Types.LIST(Types.LONG())),
+    ("List", Types.LIST(Types.LONG())),
+    ("Tuple", Types.TUPLE([Types.STRING(), Types.INT()])),
+    ("Tuple[str, int]", Types.TUPLE([Types.STRING(), Types.INT()])),
+    ("Dict", Types.MAP(Types.STRING(), Types.INT())),
+    ("Literal['a']", Types.STRING()),
+    ("Callable[[int], str]", Types.STRING()),
     ("list[Any]", Types.LIST(Types.LONG())),
     ("tuple[Any, int]", Types.TUPLE([Types.STRING(), Types.INT()])),
     ("tuple[int, ...]", Types.LIST(Types.INT())),
