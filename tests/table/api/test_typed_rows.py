@@ -183,7 +183,5 @@ def test_names_of_local_classes_are_an_error_that_says_what_to_do(tables):
     class Outer:
         a: Inner
 
-    with pytest.raises(
-        ValidationException, match=r"'Inner' is not defined. Define the classes that they"
-    ):
+    with pytest.raises(ValidationException, match=r"'Inner' is not defined. Define the classes that they"):
         tables.execute_sql("SELECT CAST(ROW('x') AS ROW<city STRING>) AS a").collect(as_=Outer)
