@@ -40,8 +40,8 @@ test: check  ## the whole suite: checks, unit tests, tests on real Spark
 	$(BIN)/python -m pytest tests $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
 	$(BIN)/python -m pytest tests $(THREE_BY_THREE) -m "not soak and (spark or service)" -q
 
-unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
-	$(BIN)/python -m pytest tests/unit tests/model tests/plans tests/surface $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
+unit: $(STAMP)  ## fast tests, of the operators of SQL too, that need neither Spark nor a server
+	$(BIN)/python -m pytest tests/unit tests/model tests/contract tests/plans tests/surface tests/table/runtime $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
 
 test-long: $(STAMP)  ## tests that make test leaves out for their length: more seeds, more kills, more clusters
 	$(BIN)/python -m pytest tests $(THREE_BY_THREE) -m soak -q
