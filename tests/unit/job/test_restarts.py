@@ -88,6 +88,7 @@ def test_the_same_seed_gives_the_same_waits():
         (RestartStrategies.no_restart(), 1, "its restart strategy allows no restarts"),
         (None, 1, "a job without checkpoints and without a restart strategy is not restarted"),
         (RestartStrategies.fixed_delay_restart(3, 0), 2, "2 of 3 restarts were used"),
+        (RestartStrategies.fixed_delay_restart(3, 0), 3, "3 of 3 restarts were used"),
         (RestartStrategies.fixed_delay_restart(3, 0), 4, "3 restarts were used up"),
         (RestartStrategies.fixed_delay_restart(1, 0), 2, "1 restart was used up"),
         (RestartStrategies.failure_rate_restart(2, 9, 0), 1, "it failed once within 9 ms, and 2 are allowed"),
