@@ -1,4 +1,4 @@
-"""Graphs from and to Spark DataFrames, networkx and igraph."""
+"""Graphs from and to networkx and igraph."""
 
 from __future__ import annotations
 
@@ -25,22 +25,6 @@ def value_of(fields: dict[str, Any]) -> Any:
     if not fields:
         return None
     return fields if len(fields) > 1 else next(iter(fields.values()))
-
-
-class RowsToElements:
-    """Turns rows into vertices or edges, by the names of their columns."""
-
-    def __init__(self, keys: tuple[str, ...], columns: list[str]) -> None:
-        missing = [key for key in keys if key not in columns]
-        if missing:
-            raise InvalidArgument(f"from_spark needs the columns {', '.join(keys)}, and there are {', '.join(columns)}")
-        self.keys = [columns.index(key) for key in keys]
-        self.others = [(name, at) for at, name in enumerate(columns) if name not in keys]
-
-    def __call__(self, row: Any) -> Vertex | Edge:
-        ids = [row[at] for at in self.keys]
-        value = value_of({name: row[at] for name, at in self.others})
-        return Vertex(ids[0], value) if len(ids) == 1 else Edge(ids[0], ids[1], value)
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

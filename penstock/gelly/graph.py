@@ -9,7 +9,7 @@ from penstock.dataset import DataSet, ExecutionEnvironment
 from penstock.dataset.plan.checks import check_function, check_type
 from penstock.errors import InvalidArgument
 from penstock.gelly.algorithms import GraphAlgorithm
-from penstock.gelly.conversions import RowsToElements, elements_of_igraph, elements_of_networkx, to_igraph, to_networkx
+from penstock.gelly.conversions import elements_of_igraph, elements_of_networkx, to_igraph, to_networkx
 from penstock.gelly.elements import as_bare_edge, as_edge, as_vertex
 from penstock.gelly.graph_base import edges_of, is_function, vertices_of
 from penstock.gelly.graph_csv_reader import GraphCsvReader
@@ -71,17 +71,6 @@ class Graph(Mutations, Neighborhoods):
         """Return a reader of files: (vertices path, edges path, env), (edges path, env) or with an initializer."""
         vertices, edges, initializer, env = _parts("from_csv_reader", arguments)
         return GraphCsvReader(vertices, edges, initializer, env)
-
-    @staticmethod
-    def from_spark(vertices: Any, edges: Any, env: ExecutionEnvironment | None = None) -> Graph:
-        """Return a graph of two Spark DataFrames, with the columns `id`, and `src` and `dst`, as in GraphFrames.
-
-        The value is that of the one other column, or a dict of several, or None.
-        """
-        env = env or ExecutionEnvironment.get_execution_environment()
-        to_vertex = RowsToElements(("id",), list(vertices.columns))
-        to_edge = RowsToElements(("src", "dst"), list(edges.columns))
-        return Graph.from_dataset(env.from_spark(vertices).map(to_vertex), env.from_spark(edges).map(to_edge), env)
 
     @staticmethod
     def from_networkx(graph: Any, env: ExecutionEnvironment) -> Graph:

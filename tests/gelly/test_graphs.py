@@ -212,3 +212,16 @@ def test_functions_that_break_the_rules():
         graph.run_scatter_gather_iteration(AsksTwice(), TakeLeast(), 3).get_vertices().collect()
     with pytest.raises(JobFailed, match="set_new_vertex_value must be called at most once"):
         graph.run_scatter_gather_iteration(SendsOne(), SetsTwice(), 3).get_vertices().collect()
+
+
+# --- pictures ---
+def test_a_picture_has_all_vertices_and_edges():
+    matplotlib = pytest.importorskip("matplotlib", reason="part of penstock[plot]")
+    matplotlib.use("Agg")
+    axes = line().get_undirected().plot(with_values=True)
+    labels = [text.get_text() for text in axes.texts]
+    assert sorted(filter(None, labels)) == ["1: 1", "2: 2", "3: 3"]
+    assert labels.count("") == 2  # one line for each pair of vertices
+    matplotlib.pyplot.close(axes.figure)
+    with pytest.raises(ProgramError, match="plot draws at most 500 vertices, and the graph has 600"):
+        StarGraph(environment(), 600).generate().plot()

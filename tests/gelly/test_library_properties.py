@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.dataset import ExecutionEnvironment
 from penstock.gelly import Edge, Graph, Vertex
 from penstock.gelly.asm.simple import undirected as simple
-from penstock.gelly.library import ConnectedComponents, LabelPropagation, SingleSourceShortestPaths
+from penstock.gelly.library import ConnectedComponents, KCore, LabelPropagation, SingleSourceShortestPaths
 from penstock.gelly.library.clustering import directed, undirected
 from penstock.gelly.library.linkanalysis import HITS, PageRank
 from penstock.gelly.library.similarity import JaccardIndex
@@ -187,3 +187,24 @@ def test_similarity(made):
         if shared:
             expected[one, two] = shared / len(set(other[one]) | set(other[two]))
     same([((r[0], r[1]), r.get_jaccard_index_score()) for r in found], expected)
+
+
+@settings(max_examples=10, deadline=None)
+@given(graphs(), st.integers(1, 4))
+def test_cores(made, k):
+    graph, ids, edges = made
+    other = nx.Graph(simple_edges(edges))
+    other.add_nodes_from(ids)
+    kept = set(nx.k_core(other, k))
+    core = graph.run(KCore(k))
+    assert {vertex.id for vertex in core.get_vertices().collect()} == kept
+    assert Counter(core.get_edges().collect()) == Counter(Edge(*e) for e in edges if {*e[:2]} <= kept)
+
+
+@settings(max_examples=10, deadline=None)
+@given(graphs())
+def test_networkx_and_back(made):
+    graph, ids, edges = made
+    back = Graph.from_networkx(graph.to_networkx(), graph.get_context())
+    assert Counter(back.get_edges().collect()) == Counter(Edge(*edge) for edge in edges)
+    assert Counter(back.get_vertices().collect()) == Counter(Vertex(each, each) for each in ids)

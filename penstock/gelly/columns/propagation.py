@@ -120,3 +120,40 @@ def choose_labels(targets: Any, labels: Any, own: Any) -> tuple[Any, Any]:
     keeps = (most == 1) & (own[vertices] > chosen).astype(bool)
     chosen[keeps] = own[vertices][keeps]
     return vertices, chosen
+
+
+class Cores(Propagation):
+    """Removes vertices with too few neighbours, until all others have enough."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def initial(self, part: ColumnPart) -> Any:
+        degrees = np.zeros(len(part), dtype=np.int64)
+        for link in part.out.values():
+            degrees += np.bincount(link.sources, minlength=len(part))
+        return degrees
+
+    def send(self, part: ColumnPart, task: Any) -> Iterator[tuple[int, Any]]:
+        if task.get_superstep_number() == 1:
+            spread = self.spread(part)
+            spread.active = spread.values < self.least
+        spread = self.spread(part)
+        for other, link in part.out.items():
+            targets, losses = np.unique(link.targets[spread.active[link.sources]], return_counts=True)
+            if len(targets):
+                yield other, (targets, losses)
+        # A vertex that was removed has no neighbours, and is not removed again.
+        spread.values[spread.active] = 0
+
+    def receive(self, part: ColumnPart, batches: Sequence[Any], task: Any) -> float:
+        spread = self.spread(part)
+        had_enough = spread.values >= self.least
+        for targets, losses in batches:
+            spread.values[targets] -= losses
+        spread.active = had_enough & (spread.values < self.least)
+        return int(spread.active.sum())
+
+    def results(self, part: ColumnPart) -> Iterable[Any]:
+        kept = np.flatnonzero(self.spread(part).values >= self.least)
+        return [part.ids.values[at] for at in kept.tolist()]

@@ -2,6 +2,7 @@
 
 from penstock.gelly.library.clustering.enumerating import TriangleEnumerator
 from penstock.gelly.library.communities import CommunityDetection
+from penstock.gelly.library.cores import KCore
 from penstock.gelly.library.propagation import (
     ConnectedComponents,
     GSAConnectedComponents,
@@ -16,6 +17,7 @@ __all__ = [
     "ConnectedComponents",
     "GSAConnectedComponents",
     "GSASingleSourceShortestPaths",
+    "KCore",
     "LabelPropagation",
     "SingleSourceShortestPaths",
     "Summarization",
