@@ -70,7 +70,7 @@ class ProgramError(PenstockError):
 
 
 class InvalidArgument(ProgramError, TypeError):
-    """A method was given an argument of the wrong type. The message says what is allowed."""
+    """A method was given an argument of the wrong type. The message names the allowed types."""
 
     def __init__(self, message: str, *, method: str = "", argument: str = "") -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ class JavaMissing(ConfigurationError):
 
 
 class JobRunning(ConfigurationError):
-    """Another driver runs the job, and execution.takeover does not say to take it from that driver."""
+    """Another driver runs the job, and the option execution.takeover is not set."""
 
 
 class NotEnoughSlots(ConfigurationError):
@@ -224,7 +224,7 @@ class QueryError(PenstockError):
 
 
 class UnknownJob(QueryError):
-    """No job of this id has queryable state here."""
+    """No job with this id has queryable state at this server."""
 
 
 class UnknownState(QueryError):
@@ -290,7 +290,7 @@ class JobDisplaced(JobError):
 
 
 class JobSuspended(JobError):
-    """The job was stopped here, and its checkpoints stay: a driver that is started later goes on from the last one."""
+    """The job was suspended and keeps its checkpoints. A driver that starts later continues from the last one."""
 
 
 class JobCancelled(JobError):

@@ -9,8 +9,8 @@ from penstock.base.absent_names import absent_object
 __all__ = ["get_gateway"]
 
 ADVICE = (
-    "no part of Flink runs in Java here. Options are set with Configuration and env.configure(...), sources, sinks and "
-    "functions are written in Python, and connectors are Python packages"
+    "Penstock has no Java gateway. Set options with Configuration and env.configure(...), write sources, sinks "
+    "and functions in Python, and use connectors that are Python packages"
 )
 
 

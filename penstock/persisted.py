@@ -153,7 +153,7 @@ def find_persisted(module: str, name: str) -> Any:
                 raise  # the module is there, but a library that it needs is not
     raise UnpicklingError(
         f"this version of Penstock has no '{name}' of '{module}'. If a newer version wrote it, read it with that one; "
-        f"if it was moved, its new place is missing in {HOME}"
+        f"if it was moved, {HOME} lacks its new place"
     )
 
 

@@ -103,7 +103,7 @@ class SlotSharingGroup(Settings):
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Return the requested managed memory, or None if every slot is suitable."""
+        """Return the requested managed memory, or None if none was requested."""
         return self._managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
@@ -120,7 +120,7 @@ class SlotSharingGroup(Settings):
 
     @check_arguments
     class Builder:
-        """Collects the resources of one group: none, or cores and heap memory and possibly others."""
+        """Collects the resources of one group: either no resources, or cores and heap memory and optional others."""
 
         def __init__(self, name: str) -> None:
             self._name = name

@@ -29,7 +29,7 @@ def absent(name: str, advice: str) -> Any:
 
 
 class absent_object:  # noqa: N801 - stands where a function would return something
-    """An object that exists, and says what to do instead as soon as any attribute is used."""
+    """An object that exists but raises an error with advice when any attribute is used."""
 
     def __init__(self, name: str, advice: str) -> None:
         self.__dict__.update(_name=name, _advice=advice)

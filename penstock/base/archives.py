@@ -33,7 +33,7 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
             opened.extractall(passing)
         os.rename(passing, target)
     except zipfile.BadZipFile:
-        raise ConfigurationError(f"{archive} is no zip file, or is damaged") from None
+        raise ConfigurationError(f"{archive} is not a zip file, or it is damaged") from None
     except OSError:
         if not target.is_dir():
             raise

@@ -236,8 +236,10 @@ def _imports_for_types(source: str) -> dict[str, tuple[str, str | None]]:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A class of another project's module that is not imported for the sake of a check: without it there are no
-    objects of the class."""
+    """A class of a module that has not been imported.
+
+    The check does not import it: without the module, there are no objects of the class.
+    """
 
     module: str
     attribute: str

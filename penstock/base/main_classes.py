@@ -48,9 +48,9 @@ def pickle_and_gather(value: Any, classes: dict[type, None]) -> bytes:
 
 
 def publish_classes(classes: dict[type, None]) -> Addresses:
-    """Make the classes of a job importable in the driver, and return where they belong.
+    """Make the classes of a job importable in the driver, and return their addresses.
 
-    Of two classes with the same address neither is part of the result: their objects travel with their class.
+    If two classes have the same address, the result contains neither: objects of these travel with their class.
     """
     tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS
     addresses = {defined: _address(defined) for defined in classes if defined in tracked}
@@ -96,10 +96,7 @@ def adopt_all_classes() -> None:
 
 
 def _address(defined: type) -> tuple[str, str]:
-    """Return the module and name by which the class is found.
-
-    A named tuple of a function does not know its function.
-    """
+    """Return the module and the qualified name of a class. For a named tuple in a function, the function is unknown."""
     function, _, name = defined.__qualname__.rpartition(".<locals>.")
     if function:
         return f"{MAIN}.{function.replace('.<locals>', '')}", name

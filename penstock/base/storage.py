@@ -31,13 +31,13 @@ from penstock.errors import AlreadyThere, PenstockError, StorageError
 ATTEMPTS = 6
 _WAITS = (0.02, 0.1, 0.5, 2.0, 4.0)
 _PATIENCE = 20.0
-"""Time after which a failing call is not repeated, in seconds. Its client has then tried for long enough by itself."""
+"""Time, in seconds, after which a failing call is not repeated. By then the client has made its own retries."""
 _LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _LASTING_CODES = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EINVAL),
 }
-"""Errors that another attempt will not heal."""
+"""Errors that do not go away when the call is repeated."""
 _CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "requests", "urllib3", "paramiko"}
 """Packages with which fsspec talks to a storage. Some of their errors are not OSError."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
@@ -180,8 +180,8 @@ class Storage:
                 self.fs.pipe_file(path, data, mode="create")
         except (TypeError, NotImplementedError) as error:
             raise self._make_error(
-                f"cannot create '{self.url(name)}': {type(self.fs).__module__} cannot make a file only if there is "
-                f"none. Versions from 2024.12 on can ({error})",
+                f"cannot create '{self.url(name)}': {type(self.fs).__module__} cannot create a file on the "
+                f"condition that it does not exist. Install version 2024.12 or newer ({error})",
                 True,
             ) from error
         except OSError as error:
@@ -209,7 +209,7 @@ class Storage:
                 raise self._exists(name) from None
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
-                message = f"cannot create '{self.url(name)}': its file system knows no hard links ({error})"
+                message = f"cannot create '{self.url(name)}': the file system does not support hard links ({error})"
                 raise self._make_error(message, True) from error
             raise
         _sync_folder(os.path.dirname(path))
@@ -282,9 +282,10 @@ class Storage:
         return bool(self._retry("look for", name, lambda: self.fs.exists(self.path(name))))
 
     def age(self, name: str) -> float | None:
-        """Return how many seconds ago a file was written, by the clock of the storage alone.
+        """Return the age of a file in seconds, by the clock of the storage alone.
 
-        None if there is no such file, or the storage does not tell. A temporary file tells the present time.
+        A temporary file gives the present time. Return None if there is no such file, or if the storage does not report
+        times.
         """
         probe = f"{name}.{uuid.uuid4().hex}.probe"
         try:
@@ -333,7 +334,7 @@ class Storage:
                 except FileNotFoundError:
                     if not self.fs.exists(self.root):
                         return {}
-            raise OSError(f"its files went away while they were listed, {_LISTINGS} times")
+            raise OSError(f"files disappeared during the listing, in each of {_LISTINGS} attempts")
 
         return self._retry("list", "", find_again)
 
@@ -387,9 +388,9 @@ class Storage:
                 last = attempt + 1 >= attempts or time.monotonic() - began > _PATIENCE
                 if last or not is_passing(error):
                     raise self._explain(verb, name, error) from error
-                log.info("cannot %s '%s', which is tried again: %s", verb, self.url(name), error)
+                log.info("cannot %s '%s'; trying again: %s", verb, self.url(name), error)
                 pause(attempt)
-        raise AssertionError("a storage call is tried at least once")
+        raise AssertionError("a storage call is attempted at least once")
 
     def _explain(self, verb: str, name: str, error: Exception) -> PenstockError:
         return self._make_error(f"cannot {verb} '{self.url(name)}': {error}", not is_passing(error))

@@ -28,7 +28,7 @@ class Action(Enum):
     TAKE = "take"
     IGNORE = "ignore"
     PROCEED = "proceed"
-    """Go on to the target and look at the same event from there."""
+    """Continue at the target state, which processes the same event."""
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class State:
     name: str
     """Name of the state, unique in the automaton."""
     element: str
-    """Name under which an event that is taken here is kept."""
+    """Name of the element, under which an accepted event is stored."""
     kind: StateKind
     edges: list[Edge] = field(default_factory=list)
     limit: int | None = None

@@ -14,7 +14,7 @@ _STYLES = {Action.TAKE: "solid", Action.IGNORE: "dashed", Action.PROCEED: "dotte
 def explain_pattern(pattern: Pattern, format: str) -> str:
     """Return the automaton of a pattern in one of the formats `text` and `dot`."""
     if format not in ("text", "dot"):
-        raise ValueError(f"explain knows the formats 'text' and 'dot', not {format!r}")
+        raise ValueError(f"explain supports the formats 'text' and 'dot', not {format!r}")
     automaton = compile_pattern(pattern)
     return _text(automaton) if format == "text" else _dot(automaton)
 

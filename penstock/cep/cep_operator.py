@@ -1,4 +1,4 @@
-"""The operator that finds patterns. It keeps events until the watermark has reached them, and then matches them."""
+"""The operator that finds patterns. It keeps events until the watermark reaches them, and then matches them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MATCHES, WAITING = "_pattern_matches", "_pattern_waiting"
 MANY = 10_000
 """Number of partial matches of one key, or of events in them, that causes a warning.
 
-The next warning comes at ten times as many.
+The next warning comes at ten times that number.
 """
 
 

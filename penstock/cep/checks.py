@@ -15,9 +15,9 @@ def check_names(pattern: Pattern, reserved: str) -> None:
     seen = {reserved}
     for name in _names(pattern):
         if name == reserved:
-            raise MalformedPatternException(f"an element cannot be called '{reserved}': the end has this name")
+            raise MalformedPatternException(f"an element cannot be named '{reserved}': the final state has this name")
         if name in seen:
-            raise MalformedPatternException(f"two elements are called '{name}': names must be unique in a pattern")
+            raise MalformedPatternException(f"two elements are named '{name}': names must be unique in a pattern")
         seen.add(name)
 
 
@@ -43,14 +43,14 @@ def check_times(pattern: Pattern, automaton: Automaton) -> None:
     for state in automaton.states:
         if window is not None and state.limit is not None and state.limit > window:
             raise MalformedPatternException(
-                f"'{state.element}' may be waited for {state.limit} ms, which is longer than the {window} ms that the "
-                "whole match may take"
+                f"'{state.element}' may come {state.limit} ms after the previous event, which is longer than the "
+                f"{window} ms of the whole match"
             )
     last = pattern.get_quantifier().strategy is ConsumingStrategy.NOT_FOLLOW
     if last and window is None and pattern.get_window_size(WithinType.PREVIOUS_AND_CURRENT) is None:
         raise MalformedPatternException(
-            f"'{pattern.get_name()}' is a not_followed_by element at the end of a pattern, which has a match when its "
-            "time is up: give it a within(...)"
+            f"'{pattern.get_name()}' ends with a not_followed_by element, so a match is complete only when its "
+            "time is over: set a time with within(...)"
         )
 
 
@@ -65,8 +65,8 @@ def _follow(state: State, path: list[State], done: set[State]) -> None:
     if state in path:
         around = sorted({each.element for each in path[path.index(state) :]} - {"GroupPattern"})
         raise MalformedPatternException(
-            f"the elements {', '.join(map(repr, around))} are a loop in which everything is optional: at least one of "
-            "them must need an event"
+            f"the elements {', '.join(map(repr, around))} form a loop of optional elements: at least one of them "
+            "must not be optional"
         )
     if state in done:
         return

@@ -29,9 +29,9 @@ def compile_pattern(pattern: Pattern) -> Automaton:
 
 
 class _Compiler:
-    """Walks backwards through a pattern.
+    """Compiles a pattern from its end to its beginning.
 
-    `element` is the present element, `following` the one after it, `group` the group around it.
+    `element` is the current element, `following` the element after it, `group` the group around it.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -179,7 +179,7 @@ class _Compiler:
 
     # --- several events ---
     def _times(self, sink: State, bypass: State) -> State:
-        """Build a state for each required event, and behind them states for the optional ones."""
+        """Build a state for each required event, followed by states for the optional events."""
         times, until = self.element.get_times(), self.element.get_until_condition()
         assert times is not None
         self._set_first_round(False)

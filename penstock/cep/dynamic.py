@@ -46,7 +46,10 @@ class DynamicPatternOperator(PatternOperator):
         return (self.chunk, self._updates)
 
     def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
-        """Return no key for patterns. They are not held back, so that the last one is known before the first event."""
+        """Return the key of events, and no key for patterns.
+
+        Patterns are not held back in BATCH mode, so the last pattern is known before the first event.
+        """
         return (self.key_selector, None)
 
     def _updates(self, chunk: Chunk) -> None:
@@ -55,7 +58,7 @@ class DynamicPatternOperator(PatternOperator):
             update = PatternUpdate(value) if isinstance(value, str) else value
             try:
                 if not isinstance(update, PatternUpdate):
-                    raise TypeError("it must be a text or a PatternUpdate")
+                    raise TypeError("it must be a string or a PatternUpdate")
                 pattern = Pattern.parse(update.pattern)
                 self._replace(pattern, update.keep_matches)
             except REFUSED as error:

@@ -15,10 +15,10 @@ Match = dict[str, list[Any]]
 KEPT, FINISHED, STOPPED = range(3)
 """Outcomes for a match that takes a way: it continues, is complete, or ends without a result."""
 Way: TypeAlias = tuple[Test | None, bool, str, int, int, bool]
-"""A compiled edge.
+"""A compiled edge of the automaton.
 
-Its parts are the test; True if it takes the event; the element's name; the target state; the outcome there (KEPT,
-FINISHED or STOPPED); True if the target may lead on to the end without an event.
+Its parts are: the test; True if the edge takes the event; the element's name; the target state; the outcome there
+(KEPT, FINISHED or STOPPED); True if the target may reach the final state without an event.
 """
 
 
@@ -163,11 +163,11 @@ class Matcher:
         return self._take_ready(matches, finished), late
 
     def _may_be_late(self, first: Partial, time: int) -> bool:
-        """Return True if a match may have run out of time. The first one began earliest, so it tells for all."""
+        """Return True if a match may have run out of time. The first match began earliest, so checking it is enough."""
         return bool(self.limits) or (self.window is not None and time - first[3] >= self.window)
 
     def _limit(self, partial: Partial, time: int) -> int | None:
-        """Return the time by which a partial match should have continued, or None if that time has not come."""
+        """Return the time limit of a partial match if it has passed, or None."""
         state, _, _, started, latest = partial
         limit = self.limits.get(state)
         if limit is not None and time - latest >= limit:

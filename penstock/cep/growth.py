@@ -23,7 +23,7 @@ class Growth:
         self._step = self._many = many
 
     def may_be_much(self, matches: PartialMatches) -> bool:
-        """Return True if a closer look is worth it. It runs for each event, so it only compares known numbers."""
+        """Return True if a detailed check is necessary. This runs for each event, so it only compares known numbers."""
         return len(matches.partials) >= self._many or matches.last_number % self._step == 0
 
     def warn(self, matches: PartialMatches, key: Any) -> None:

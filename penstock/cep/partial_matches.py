@@ -1,8 +1,8 @@
-"""The partial matches of one key, which share the events that they have in common.
+"""The partial matches of one key, which share their common events.
 
-A partial match points to a node: an event, the element that took it, and the node before. Matches that branch off share
-everything before the branch. A node that no match points to any more is gone at once, since Python counts references;
-so nothing is ever searched for or pruned by hand.
+A partial match points to a node: an event, the element that took it, and the previous node. Matches that branch off
+share all nodes before the branch. Python counts references, so it frees a node as soon as no match points to it, and no
+code has to search for unused nodes.
 """
 
 from __future__ import annotations

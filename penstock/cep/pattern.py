@@ -298,7 +298,7 @@ class Pattern(Generic[IN]):
 
 @check_arguments
 class GroupPattern(Pattern[IN]):
-    """A pattern as one element of another. It has quantifiers, and no conditions of its own but `until`."""
+    """A pattern as one element of another pattern. It has quantifiers, but no conditions of its own except `until`."""
 
     def __init__(
         self,

@@ -28,11 +28,11 @@ class Token:
 
 
 class Reader:
-    """Tokens, taken one after the other."""
+    """A reader that returns tokens one by one."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
-            raise TypeError(f"a pattern in text form is a str, not {text!r}")
+            raise TypeError(f"a pattern as text must be a str, not {text!r}")
         self._text = text
         self._tokens = list(self._cut())
         self._next = 0
@@ -108,7 +108,7 @@ class Reader:
 
     # --- looking ahead ---
     def names_behind(self, *signs: str) -> Iterator[str]:
-        """Yield the names at the beginning and behind these signs. Parentheses may lie between."""
+        """Yield the name at the beginning and the names after these signs. Parentheses may lie between."""
         expected = True
         for token in self._tokens:
             if expected and token.kind == "name":

@@ -10,10 +10,10 @@ from penstock.base.arguments import check_arguments
 @check_arguments
 @dataclass(frozen=True)
 class PatternUpdate:
-    """A new pattern, in text form, and the treatment of the matches that are under way.
+    """A new pattern, in text form, and the treatment of partial matches.
 
-    The matches are dropped, or kept as far as they fit: a partial match continues if the new pattern has the place
-    where it waits and all elements whose events it holds.
+    Partial matches are dropped, or kept if they fit: a partial match continues if the new pattern has its state and all
+    elements whose events it holds.
     """
 
     pattern: str

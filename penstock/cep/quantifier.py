@@ -1,4 +1,4 @@
-"""Quantifiers, which tell how often an element matches and which events may lie between."""
+"""Quantifiers: the number of matches of an element, and the events that may lie between them."""
 
 from __future__ import annotations
 

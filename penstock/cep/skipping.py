@@ -1,7 +1,7 @@
-"""After-match skip strategies, which choose the matches to give up once a match was found.
+"""After-match skip strategies, which choose the partial matches that are dropped after a match.
 
-An event's number tells its place in the order of events of its key. The number of its first event identifies a partial
-match.
+The number of an event is its position in the order of events of its key. The number of its first event identifies a
+partial match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Numbers: TypeAlias = Mapping[str, Sequence[int]]
 
 @check_arguments
 class AfterMatchSkipStrategy(ABC):
-    """Chooses the begun matches to give up when another match is complete."""
+    """Chooses the partial matches to drop when another match is complete."""
 
     skips = True
     """True if matches may be given up. A complete match then waits for those that began before it."""

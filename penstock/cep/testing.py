@@ -1,4 +1,4 @@
-"""A pattern under test: feed events, and inspect matches and partial matches. Neither Spark nor a stream is needed."""
+"""A pattern under test: feed events, and inspect matches and partial matches, without Spark and without a stream."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PatternTester:
         self.matches: list[Match] = []
         """All matches so far."""
         self.timeouts: list[tuple[Match, int]] = []
-        """All partial matches that ran out of time, each with the time at which it did."""
+        """All partial matches that ran out of time, each with the time of that."""
         for leaf in self._matcher.leaves:
             leaf.condition.open(runtime_context)  # type: ignore[arg-type]
 
@@ -59,7 +59,7 @@ class PatternTester:
     def advance(self, timestamp: int) -> list[Match]:
         """Let time pass, as a watermark does. Return the new matches; timed-out matches are added to `timeouts`."""
         if timestamp < self.now:
-            raise ValueError(f"time is at {self.now} and does not go back to {timestamp}")
+            raise ValueError(f"the time is {self.now} and cannot be set back to {timestamp}")
         self.now = timestamp
         found, late = self._matcher.advance(self._matches, timestamp)
         self.matches += found

@@ -90,7 +90,7 @@ class _Conditions:
         if path[0] in AGGREGATES and len(path) == 1 and reader.take("("):
             element, *field = self._path()
             if element not in self._elements:
-                reader.fail(f"'{element}' is no element of the pattern", token)
+                reader.fail(f"'{element}' is not an element of the pattern", token)
             reader.expect(")")
             return Aggregate(path[0], element, tuple(field))
         if len(path) > 1 and path[0] in self._elements:

@@ -28,7 +28,7 @@ class WaitingKeys:
         """Adds a pair (time, key). The same key may be added several times."""
 
     def due(self, watermark: int) -> Iterator[Any]:
-        """Yield the keys whose time has come, and remove each."""
+        """Yield and remove the keys that are due at this watermark."""
         arrived, later = self._arrived, self._later
         arrived.sort(key=TIME)
         count = bisect_right(arrived, watermark, key=TIME)

@@ -1,6 +1,7 @@
 """Types made of other types: tuples, rows, lists, arrays and maps.
 
-Each checks its parts column by column, so that a chunk costs a few calls of C and not a call of Python per value.
+Each type checks its parts column by column, so a chunk costs a few calls of C functions instead of one Python call per
+value.
 """
 
 from __future__ import annotations
@@ -88,12 +89,11 @@ class TupleTypeInfo(TypeInformation[T]):
 @check_arguments
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(TypeInformation[Any]):
-    """A row of a fixed number of fields.
+    """A row with a fixed number of fields.
 
-    Tuples, lists and rows without names get the declared names (f0, f1, … when none were declared), rows with names are
-    brought into the declared order. Where no names were declared, a row keeps the names it has. Dicts and objects give
-    the items or attributes that have the declared names; as in PyFlink, one that is missing is None, and others are
-    left out.
+    Tuples, lists and rows without names get the declared names (f0, f1, … by default). Rows with names are brought into
+    the declared order; without declared names, a row keeps its own names. Dicts and objects provide the items or
+    attributes with the declared names. As in PyFlink, a missing one is None, and others are left out.
     """
 
     _also_allowed: ClassVar[str] = " such as Types.ROW_NAMED([...], [...])"
@@ -138,7 +138,7 @@ class RowTypeInfo(TypeInformation[Any]):
         try:
             return self._names().index(field_name)
         except ValueError:
-            raise ValueError(f"no field {field_name!r} in {self.notation}") from None
+            raise ValueError(f"there is no field {field_name!r} in {self.notation}") from None
 
     def _names(self) -> tuple[str, ...]:
         return self.field_names or tuple(f"f{i}" for i in range(len(self.field_types)))
@@ -218,7 +218,7 @@ def _values_by_name(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     else:
         raise TypeError("no row")
     if not found:
-        raise ValueError("no field of these names")
+        raise ValueError("no field has these names")
     return tuple(map(found.get, names))
 
 

@@ -1,4 +1,4 @@
-"""Settings by key: values keep the type they were given and are converted when asked for as another."""
+"""Settings by key. A value keeps its type, and is converted when a program reads it as another type."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class Configuration:
         if not isinstance(key, str):
             raise TypeError(f"a configuration key is a string, not {key!r}")
         if value is None:
-            raise ValueError(f"{key} needs a value; use remove_config to forget a setting")
+            raise ValueError(f"{key} needs a value; use remove_config to remove a setting")
         self._put(key, value)
         return self
 

@@ -148,12 +148,12 @@ class ExecutionConfig:
         return self._force_avro
 
     def enable_generic_types(self) -> ExecutionConfig:
-        """Allow streams whose type is only known to be picklable."""
+        """Allow streams with undeclared types, whose values are only known to be picklable."""
         self._generic_types = True
         return self
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Refuse streams whose type is only known to be picklable."""
+        """Refuse streams with undeclared types, whose values are only known to be picklable."""
         self._generic_types = False
         return self
 

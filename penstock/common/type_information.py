@@ -41,9 +41,9 @@ class TypeInformation(Generic[T]):
         return repr(self)
 
     def fit(self, values: list[Any]) -> list[Any]:
-        """Check a chunk of values and give them the form they would have after Flink's serialisers.
+        """Check a chunk of values, and convert them to the form that they would have after Flink's serialisers.
 
-        Returns the very list it was given when nothing had to change. Raises TypeMismatch for the first misfit.
+        Return the same list if nothing had to change. Raise TypeMismatch for the first value that does not fit.
         """
         return cast(list[Any], self.fit_column(values))
 
@@ -106,14 +106,14 @@ class TypeInformation(Generic[T]):
                 return mismatch(value, self)
             except TypeMismatch as error:
                 return error
-        raise AssertionError(f"{self.notation} refused a chunk, but no value of it")
+        raise AssertionError(f"{self.notation} rejected a chunk, but accepted each of its values")
 
 
 if TYPE_CHECKING:
     DeclaredType: TypeAlias = TypeInformation[T] | type[T]
 else:
     DeclaredType = TypeInformation
-"""What a program may give where a type is declared. A Python type becomes type information when the call is checked."""
+"""Anything that a program may give as a declared type. A call converts a Python type into type information."""
 
 
 @overload

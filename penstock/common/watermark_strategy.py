@@ -1,7 +1,7 @@
 """The time of a stream: timestamps of records, and watermarks for the progress of event time.
 
-Generators and assigners run in the slots; a strategy is the plain, picklable description that is shipped there. The
-assigners of Flink 1.x, at the end of this file, turn themselves into strategies.
+Generators and assigners run in the slots; a strategy is their plain, picklable description, which is sent to the slots.
+The assigners of Flink 1.x, at the end of this file, convert themselves into strategies.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class WatermarkStrategy(Generic[IN]):
         It holds milliseconds, a datetime (of UTC if it has no zone) or an Instant.
         """
         if isinstance(field, bool) or not isinstance(field, (int, str)):
-            raise TypeError(f"a field is given by its position or name, not by {field!r}")
+            raise TypeError(f"a field must be given by its position or name, not by {field!r}")
         return replace(self, timestamp_assigner=FieldTimestamps(field))
 
     def with_idleness(self, idle_timeout: Duration) -> Self:
@@ -465,8 +465,8 @@ class _BoundedExtractorAdapter(AssignerWithPeriodicWatermarks):
 class _FromAssigner:
     """Creates a generator from the assigner of the same strategy.
 
-    This assigner and that of the strategy stay one object when both are pickled together. Assigners of Flink 1.x rely
-    on that: the generator uses what the assigner has seen.
+    This assigner and the strategy's assigner stay one object when both are pickled together. Assigners of Flink 1.x
+    rely on that: the generator uses what the assigner has seen.
     """
 
     generator: Callable[[Any], WatermarkGenerator]

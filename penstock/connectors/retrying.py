@@ -45,8 +45,8 @@ class Retries:
                 if isinstance(error, ConnectorError) or not is_transient(error):
                     raise
                 if attempt == self.attempts:
-                    raise ConnectorError(f"{what} failed {attempt} times, the last time with: {error}") from error
-                log.warning("%s failed and is tried again in %.1f s: %s", what, delay, error)
+                    raise ConnectorError(f"{what} failed {attempt} times. The last error was: {error}") from error
+                log.warning("%s failed; trying again in %.1f s: %s", what, delay, error)
             time.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, self.longest)
         raise AssertionError("unreachable")

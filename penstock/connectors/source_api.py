@@ -79,9 +79,10 @@ class SourceReader(ABC):
     reads_in_turn = False
     """True if splits are read one after the other. A split then holds back event time only after its first record."""
     waits_in_a_thread = False
-    """True if `fetch` may be called by a thread of its own between two epochs, to wait for records.
+    """True if a separate thread may call `fetch` between two epochs, to wait for records.
 
-    It is never called at the same time as another method. If false, the slot looks for records from time to time.
+    `fetch` is never called at the same time as another method. If this is False, the slot looks for records from time
+    to time.
     """
     checkpoint_id: int | None = None
     """Id of the checkpoint that is being taken. It is set before `snapshot_state`."""
@@ -92,9 +93,9 @@ class SourceReader(ABC):
 
     @abstractmethod
     def fetch(self, most: int, wait: float) -> Sequence[Fetched]:
-        """Return the records that can be read now, at most about `most`; an empty sequence if there are none.
+        """Return the records that can be read now, about `most` at most. Wait up to `wait` seconds if there are none.
 
-        If there are none, wait at most `wait` seconds for some. The returned records count as read.
+        The result is empty if there are none after that. The returned records count as read.
         """
 
     @abstractmethod
@@ -132,7 +133,7 @@ class SplitReader(ABC):
 
 @check_arguments
 class SplitsInTurn(SourceReader):
-    """A reader that opens its splits one after the other, each when the one before is read to its end."""
+    """A reader that opens its splits one after the other, each after the previous one is read to its end."""
 
     reads_in_turn = True
 
@@ -270,7 +271,7 @@ class BadRecords:
     def to_side_output(tag: OutputTag) -> BadRecords:
         """Return the choice to send a BadRecord to a side output of the source, and to count it."""
         if not isinstance(tag, OutputTag):
-            raise TypeError(f"bad records are sent to an OutputTag, not to {tag!r}")
+            raise TypeError(f"bad records can be sent to an OutputTag, not to {tag!r}")
         return BadRecords("side output", tag)
 
 
@@ -359,7 +360,7 @@ class WriterContext(ABC):
         """The items in the checkpoint, of all subtasks, that may not have been committed."""
 
     has_rivals: bool = False
-    """True if the subtask may have other writers, now or before, whose work counts instead of this one's.
+    """True if other writers of the same subtask may exist, and their work may count instead of this writer's.
 
     In BATCH mode Spark may run a task more than once. A writer with rivals must not tidy up after others.
     """
@@ -375,14 +376,11 @@ class SinkWriter(ABC):
     """
     checkpoint_timestamp: int | None = None
     is_savepoint = False
-    """True if a savepoint is being prepared, from which other jobs may start later.
-
-    It is set before `prepare_commit`.
-    """
+    """True for a savepoint, from which other jobs may start later. Set before `prepare_commit` is called."""
 
     @abstractmethod
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        """Write one record where it cannot be seen yet, or where it may be seen more than once."""
+        """Write one record to a place where it is not visible yet, or where it may become visible more than once."""
 
     def write_all(self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context) -> bool:
         """Write a chunk at once. Return False if there is no faster way than record by record."""
@@ -418,7 +416,9 @@ class SinkWriter(ABC):
         """Act at the end of an epoch with this processing time, on work that must not wait for the next record."""
 
     def next_due(self) -> int | None:
-        """Return the processing time at which `end_epoch` is due even without a record; None for no such time."""
+        """Return the processing time at which `end_epoch` is due even without a record, or None if there is no such
+        time.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027
@@ -440,10 +440,10 @@ class Committer(ABC):
         """
 
     def discard(self, committables: list[Any]) -> None:  # noqa: B027 - most leave it to whoever recovers
-        """Throw away the items that the writer has just prepared for a checkpoint that will never become known.
+        """Discard the items that the writer has just prepared for a checkpoint that will never exist.
 
-        This happens if another driver took over the job before the items were prepared, and so does not know of them.
-        The new driver may need the items of earlier checkpoints.
+        This happens if another driver took over the job before the items were prepared, and so does not know them. The
+        new driver may need the items of earlier checkpoints.
         """
 
     def check_owner(self) -> None:  # noqa: B027
@@ -480,7 +480,9 @@ class Sink(ABC, Generic[IN]):
 
     def create_global_committer(self) -> GlobalCommitter:
         """Return the committer on the driver, for a sink that `commits_globally`."""
-        raise TypeError(f"{type(self).__name__} says that it commits globally, and has no global committer")
+        raise TypeError(
+            f"{type(self).__name__} commits globally (commits_globally), but create_global_committer returned None"
+        )
 
 
 class StreamTransformer(ABC):
@@ -496,4 +498,4 @@ class SupportsPreprocessing(ABC):
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """Return the change of the stream; None if the sink takes it as it is."""
+        """Return the change of the stream, or None if the sink takes the stream unchanged."""

@@ -50,7 +50,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Add what another accumulator of the same class has."""
+        """Add the value of another accumulator of the same class."""
 
 
 class _Counter(Accumulator):
@@ -135,26 +135,26 @@ class _Extreme(Accumulator):
 
 
 class IntMinimum(_Extreme):
-    """The least whole number; the greatest one of 32 bits if there are none."""
+    """The smallest whole number, or the largest one of 32 bits if there are no numbers."""
 
     start = (1 << 31) - 1
 
 
 class IntMaximum(_Extreme):
-    """The greatest whole number; the least one of 32 bits if there are none."""
+    """The largest whole number, or the smallest one of 32 bits if there are no numbers."""
 
     start = -(1 << 31)
     greatest = True
 
 
 class LongMinimum(_Extreme):
-    """The least whole number; the greatest one of 64 bits if there are none."""
+    """The smallest whole number, or the largest one of 64 bits if there are no numbers."""
 
     start = (1 << 63) - 1
 
 
 class LongMaximum(_Extreme):
-    """The greatest whole number; the least one of 64 bits if there are none."""
+    """The largest whole number, or the smallest one of 64 bits if there are no numbers."""
 
     start = -(1 << 63)
     greatest = True

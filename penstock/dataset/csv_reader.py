@@ -43,9 +43,11 @@ class CsvReader:
         return self
 
     def parse_quoted_strings(self, quote_character: str) -> Self:
-        """Take strings without the quotes around them, in which delimiters of fields may stand."""
+        """Remove the quotes around strings. Quoted strings may contain field delimiters."""
         if len(_text("parse_quoted_strings", quote_character)) != 1:
-            raise InvalidArgument(f"parse_quoted_strings takes one character, not {quote_character!r}")
+            raise InvalidArgument(
+                f"the quote character of parse_quoted_strings must be one character, not {quote_character!r}"
+            )
         self._quote = quote_character
         return self
 
@@ -59,7 +61,7 @@ class CsvReader:
         flags = list(fields[0]) if len(fields) == 1 and isinstance(fields[0], str) else list(fields)
         meanings = {"0": False, "F": False, "f": False, "1": True, "T": True, "t": True, True: True, False: False}
         if not flags or any(not isinstance(flag, (str, bool)) or flag not in meanings for flag in flags):
-            raise InvalidArgument(f"include_fields takes one text of 0 and 1, or bools, not {fields!r}")
+            raise InvalidArgument(f"include_fields takes one string of 0 and 1, or bools, not {fields!r}")
         self._included = [meanings[flag] for flag in flags]
         if not any(self._included):
             raise ValueError("include_fields must include at least one field")
@@ -137,7 +139,9 @@ class LineParser:
             try:
                 values.append(_PARSERS[kind](text))
             except ValueError:
-                raise UndecodableRecord(f"field {number} is no {kind.__name__}: {text!r} in {line!r}") from None
+                raise UndecodableRecord(
+                    f"field {number} is not a valid {kind.__name__}: {text!r} in {line!r}"
+                ) from None
         return values
 
     def _field(self, line: str, at: int, may_be_quoted: bool) -> tuple[str, int | None]:
@@ -192,5 +196,5 @@ _PARSERS: dict[type, Callable[[str], Any]] = {int: _parse_int, float: _parse_flo
 def _text(method: str, value: Any) -> str:
     check_type(method, "its argument", value, str)
     if not value:
-        raise InvalidArgument(f"{method} takes a text that is not empty")
+        raise InvalidArgument(f"{method} takes a string that is not empty")
     return str(value)

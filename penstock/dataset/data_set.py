@@ -1,4 +1,4 @@
-"""DataSet: bounded data, and the transformations that give further sets. Nothing runs before a result is wanted."""
+"""DataSet: bounded data, and transformations that give new data sets. A program runs only when it needs a result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DataSet:
     def step(self) -> Step:
         """The step that gives the elements."""
         if len(self.refs) != 1 or self.refs[0].partitioning is not None:
-            raise UnsupportedOperation("a union has no operator of its own: change the settings of its parts")
+            raise UnsupportedOperation("a union is not an operator: change the settings of its inputs")
         return self.refs[0].step
 
     def name(self, name: str) -> Self:
@@ -86,7 +86,7 @@ class DataSet:
         check_type("with_broadcast_set", "data", data, DataSet)
         check_type("with_broadcast_set", "name", name, str)
         if self.step.operator is None:
-            raise UnsupportedOperation("a source has no function that could read a broadcast set")
+            raise UnsupportedOperation("a source has no function, so nothing could read the broadcast set")
         self.step.add_set(name, data.refs)
         return self
 

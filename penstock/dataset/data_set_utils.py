@@ -89,7 +89,7 @@ class SampleFraction(RecordOperator):
         return [value for value in values for _ in range(self._times())]
 
     def _times(self) -> int:
-        """Draw from the Poisson distribution whose mean is the fraction."""
+        """Return a random number from the Poisson distribution whose mean is the fraction."""
         times, passed = 0, self._random.expovariate(1.0)
         while passed < self.fraction:
             times += 1

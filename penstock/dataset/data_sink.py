@@ -59,7 +59,7 @@ class DataSink:
         if not is_folder and folder.size(name) is None:
             return
         if self._mode is WriteMode.NO_OVERWRITE:
-            raise AlreadyThere(f"{path} exists: give WriteMode.OVERWRITE to replace it")
+            raise AlreadyThere(f"{path} exists already: use WriteMode.OVERWRITE to replace it")
         if not is_folder:
             folder.delete(name)
             return

@@ -58,7 +58,10 @@ class ExecutionEnvironment:
         return self._streams.get_parallelism()
 
     def set_restart_strategy(self, strategy: RestartStrategyConfiguration) -> ExecutionEnvironment:
-        """Set how often a job that fails begins anew. Spark runs failed tasks again by itself, but not iterations."""
+        """Set the number of restarts of a failed job.
+
+        Spark runs failed tasks again, but it cannot repeat a task of an iteration.
+        """
         self._streams.set_restart_strategy(strategy)
         return self
 
@@ -163,7 +166,7 @@ class ExecutionEnvironment:
     ) -> DataSink:
         """Add a sink that writes a text for each element."""
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeMismatch(f"a path or URL is text, not {path!r}")
+            raise TypeMismatch(f"a path or URL must be a string, not {path!r}")
         check_type("write", "write_mode", write_mode, WriteMode)
         sink = DataSink(data, TextFileSink(str(path), text_of, ending), write_mode)
         self._sinks.append(sink)

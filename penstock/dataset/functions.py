@@ -1,7 +1,7 @@
-"""The functions of DataSet programs, which users subclass. Plain functions of Python do as well.
+"""The base classes of functions in DataSet programs. Plain functions are accepted as well.
 
-A function that may give any number of results yields them. Each class has a twin whose name begins with Rich: it is
-opened with a RuntimeContext, which has broadcast sets and accumulators.
+A function with any number of results yields them. Each class has a variant whose name begins with Rich: it is opened
+with a RuntimeContext, which has broadcast sets and accumulators.
 """
 
 from __future__ import annotations

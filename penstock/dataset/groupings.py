@@ -34,7 +34,7 @@ class AggregateOperator(DataSet):
         super().__init__(origin.env, origin.reduced(self._aggregate, "", key, how).refs, origin.kind)
 
     def and_(self, aggregation: Aggregations, field: int) -> AggregateOperator:
-        """Aggregate a further field. The last aggregation of a field counts."""
+        """Aggregate another field as well. A later aggregation of the same field replaces an earlier one."""
         return AggregateOperator(self._origin, self._key, self._how, self._aggregate, aggregation, field)
 
     def and_sum(self, field: int) -> AggregateOperator:
@@ -78,7 +78,7 @@ class Grouping:
         """Sort the elements of each group. A further sort_group decides between equal ones."""
         found = key_of_fields((field,), self._origin.kind, "sort_group")
         if found.is_selector and not self._key.is_selector:
-            raise ProgramError("sort_group takes a function only after group_by with a function")
+            raise ProgramError("sort_group takes fields after group_by with fields, not a function")
         if self._key.is_selector and not found.is_selector:
             raise ProgramError("sort_group takes a function after group_by with a function, and not fields")
         sorts = with_sort(self._sorts, found, order, "sort_group")
@@ -109,7 +109,7 @@ class SortedGrouping(Grouping):
 
 
 class UnsortedGrouping(Grouping):
-    """Groups whose elements come in no particular order."""
+    """Groups whose elements have no defined order."""
 
     def reduce(self, reducer: Any) -> DataSet:
         """Combine the elements of each group into one."""
@@ -133,7 +133,7 @@ class UnsortedGrouping(Grouping):
         return self.aggregate(Aggregations.MAX, field)
 
     def min_by(self, *fields: int) -> DataSet:
-        """Keep the tuple with the least fields of each group."""
+        """Keep the tuple with the smallest values in the given fields, for each group."""
         return self._origin.reduced(Extreme(fields, self._origin.kind, False), "", self._key, self._how)
 
     def max_by(self, *fields: int) -> DataSet:

@@ -75,7 +75,7 @@ class OuterJoin(KeyedPair):
         side = _BROADCASTS.get(hint)
         if side is not None and keeps[side]:
             # Every task has the whole side, and could not know whether another task found a partner.
-            raise ProgramError(f"{method} keeps elements without a partner of a side that {hint.name} broadcasts")
+            raise ProgramError(f"{method} keeps elements without a partner from the side that {hint.name} broadcasts")
         self._keeps = keeps
 
     def _make(self, keys: tuple[Key, Key]) -> OuterJoinOperator:

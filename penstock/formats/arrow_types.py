@@ -155,7 +155,7 @@ def _record_from_arrow(declared: RowTypeInfo | TupleTypeInfo) -> Convert:
 
 
 def readable_as(found: ArrowType, wanted: TypeInformation, column: str) -> ArrowType:
-    """Return the type to which a column of a file is cast before its values are taken. No value loses anything."""
+    """Return the type to which a file's column is cast before its values are read. The cast loses no values."""
     arrow = pyarrow()
     kinds = arrow.types
     if kinds.is_dictionary(found):
@@ -272,7 +272,7 @@ def _with_moments_as_numbers(cast: ArrowType) -> ArrowType:
 
 
 def type_from(found: ArrowType, column: str) -> TypeInformation:
-    """Return the type of a column of which only the file's schema is known."""
+    """Return the type of a column from the file's schema."""
     kinds = pyarrow().types
     if kinds.is_dictionary(found):
         return type_from(found.value_type, column)
@@ -295,7 +295,7 @@ def _simple_type_from(found: ArrowType, column: str) -> TypeInformation:
             return candidate
     if kinds.is_null(found):
         return Types.STRING()
-    raise SchemaMismatch(f"column '{column}': found {found}, for which there is no type")
+    raise SchemaMismatch(f"column '{column}': found {found}, which has no corresponding type")
 
 
 _CANDIDATES: tuple[TypeInformation, ...] = (

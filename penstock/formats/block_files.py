@@ -14,11 +14,14 @@ Block = tuple[int, Iterator[Sequence[Any]]]
 class BlocksReader(FormatReader):
     """Reads blocks one after the other.
 
-    A position is (the number of a block, the number of its records that were read).
+    A position is a pair: the number of a block, and the number of records of it that were read.
     """
 
     def __init__(self, blocks: Iterator[Block], position: tuple[int, int]) -> None:
-        """Read `blocks`, which begin with the block of the position. Without such a block, there is nothing to read."""
+        """Read `blocks`, starting at the position.
+
+        `blocks` begins with the block of the position; if it is empty, the reader has ended.
+        """
         self._blocks = blocks
         self._batches: Iterator[Sequence[Any]] = iter(())
         self._block, self._taken = position

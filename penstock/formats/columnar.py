@@ -100,7 +100,7 @@ def _says_all(found: Any, wanted: TypeInformation, cast: Any) -> bool:
 
 
 def type_of_file(schema: Any) -> RowTypeInfo:
-    """Return the type of rows of which only a schema is known."""
+    """Return the row type of a file from its schema, if none is declared."""
     return Types.ROW_NAMED(schema.names, [type_from(field.type, field.name) for field in schema])
 
 

@@ -11,9 +11,9 @@ from penstock.base.type_variables import OUT
 from penstock.common.typeinfo import TypeInformation
 
 Reject = Callable[[Any, Exception, str], None]
-"""Called with a record that cannot be decoded, the error, and the record's place.
+"""Function that is called with a record that cannot be decoded, the error, and the record's position.
 
-It raises, or lets the record be skipped.
+It raises an error, or returns to skip the record.
 """
 
 
@@ -25,9 +25,10 @@ class FormatReader(ABC):
 
     @abstractmethod
     def read(self, most: int) -> Sequence[Any]:
-        """Return the next records, at most `most`; none only at the end, or if all of them were rejected.
+        """Return the next records, at most `most`.
 
-        They are a list, or a `BatchOfRows` if the format is columnar.
+        The result is empty only at the end, or if all of them were rejected. It is a list, or a `BatchOfRows` if the
+        format is columnar.
         """
 
     @abstractmethod

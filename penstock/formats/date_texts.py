@@ -47,6 +47,6 @@ def instant_from(text: str) -> Instant:
     """Read a moment such as 2024-05-01T10:00:00Z, with up to nine digits of a second."""
     found = _INSTANT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a moment such as 2024-05-01T10:00:00Z")
+        raise ValueError(f"{text!r} is not a timestamp such as 2024-05-01T10:00:00Z")
     whole = datetime.datetime.fromisoformat(found[1]) - _EPOCH
     return Instant(whole.days * 86_400 + whole.seconds, int((found[2] or "").ljust(9, "0")))

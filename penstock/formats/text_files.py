@@ -34,7 +34,7 @@ class TextLineFormat(StreamFormat[str]):
     delimiter: str = "\n"
     """Text between two lines."""
     skips_first: bool = False
-    """True if the first line of each file is no record."""
+    """True if the first line of each file is not a record."""
 
     def __post_init__(self) -> None:
         check_charset(self.charset)

@@ -175,7 +175,7 @@ def _check_uids(nodes: list[Node]) -> None:
     for uid, times in Counter(node.uid for node in nodes).items():
         if times > 1:
             names = ", ".join(node.name for node in nodes if node.uid == uid)
-            raise DuplicateUid(f"uid '{uid}' is given to {times} operators ({names}); each needs one of its own")
+            raise DuplicateUid(f"uid '{uid}' is given to {times} operators ({names}); each operator needs its own uid")
 
 
 def _check_queryable_names(nodes: list[Node]) -> None:

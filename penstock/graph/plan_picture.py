@@ -29,7 +29,7 @@ def as_html(plan: Plan, name: str) -> str:
 
 
 def facts(plan: Plan) -> list[str]:
-    """Return what is to know about a plan, in a few words."""
+    """Return a short summary of a plan."""
     mode = "BATCH" if plan.batch else "STREAMING"
     return [mode, count(plan.slots, "slot"), count(plan.stages, "stage"), count(len(plan.nodes), "operator")]
 

@@ -43,10 +43,10 @@ class Transformation:
     uid: str | None = None
     uid_hash: str | None = None
     is_numbered: bool = True
-    """True if the node counts in the numbers of automatic uids.
+    """True if automatic uids count this node.
 
-    It is False for operators that a query has only at some parallelisms. The other operators then keep their uids
-    when the parallelism changes.
+    It is False for operators that a query has only at some parallelisms. The other operators then keep their uids when
+    the parallelism changes.
     """
     description: str | None = None
     slot_sharing_group: str | None = None

@@ -75,7 +75,7 @@ class Gauge(Metric):
     def __init__(self, function: Callable[[], Any], combining: str = "none") -> None:
         """Create a gauge. `combining` is the way to combine values of several subtasks: sum, min, max, last or none."""
         if combining not in COMBINING:
-            raise ValueError(f"values of gauges are put together by {', '.join(COMBINING)}, and not by {combining!r}")
+            raise ValueError(f"the values of a gauge can be combined by {', '.join(COMBINING)}, not by {combining!r}")
         self._function = function
         self.combining = {"": combining}
 

@@ -1,6 +1,6 @@
 """A histogram: quantiles of any number of values in little memory, which can be merged over subtasks.
 
-The sketch is DDSketch: a quantile is off by at most one per cent of its own value, also far out in the tail, and merged
+The sketch is DDSketch: the relative error of a quantile is at most one per cent, also for extreme quantiles. Merged
 sketches are exactly the sketch of all values. The decision on histograms and latency compares it with others.
 """
 

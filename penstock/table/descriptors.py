@@ -131,7 +131,9 @@ class Schema(Descriptor):
 
     def _set(self, name: str, value: str) -> Schema:
         if not self._count:
-            raise ValidationException(f"Schema: '{name}' is said of the last field, and there is none: add one first")
+            raise ValidationException(
+                f"Schema: '{name}' applies to the last field, and there is no field yet: add a field first"
+            )
         self._properties[f"schema.{self._count - 1}.{name}"] = value
         return self
 

@@ -395,7 +395,7 @@ def simulate(
         while True:
             drivers += 1
             if drivers > MOST_DRIVERS:
-                raise AssertionError(f"seed {seed}: the job does not come to its end: {schedule.log}")
+                raise AssertionError(f"seed {seed}: the job does not end: {schedule.log}")
             try:
                 environment = StreamExecutionEnvironment.get_execution_environment()
                 build(environment)

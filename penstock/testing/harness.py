@@ -151,7 +151,7 @@ class OperatorHarness:
     def advance_processing_time(self, now: int) -> None:
         """Run an epoch without input at processing time `now`."""
         if now < self._now:
-            raise ValueError(f"processing time is {self._now} and does not go back to {now}")
+            raise ValueError(f"processing time is {self._now} and cannot be set back to {now}")
         self._now = now
         self._run({})
 

@@ -161,7 +161,7 @@ def test_what_is_refused_at_once(tmp_path):
         data.join(data).where(0).equal_to(1)
     with pytest.raises(IndexError, match=r"group_by: there is no field 2; \(int, str\) has the fields 0 to 1"):
         data.group_by(2)
-    with pytest.raises(ProgramError, match="the result of a superstep does not come from its elements"):
+    with pytest.raises(ProgramError, match="the result of a superstep does not depend on its elements"):
         data.iterate(3).close_with(data)
     with pytest.raises(ProgramError, match="close_with"):
         data.iterate(3).map(lambda value: value).collect()

@@ -56,7 +56,7 @@ def test_a_restart_keeps_away_from_a_host_without_power(cluster: Cluster) -> Non
     lost = worker(cluster)
     lost.lose_power()
     goes_on(cluster)
-    assert "executors on " in cluster.log() and lost.address in cluster.log()
+    assert "replacing the executors on " in cluster.log() and lost.address in cluster.log()
     assert "the slots did not start" not in cluster.log(), "no attempt was placed there"
     assert sum(cluster.slots().values()) == 3 and lost.name not in cluster.slots()
 

@@ -223,7 +223,7 @@ def test_a_newest_checkpoint_that_is_gone_is_noticed(stage: Stage, build: Build,
     stage.start(build, hold_at=9, **OWN_JOB, **options).wait_until_held().lose_driver()
     number = remove_newest(stage)
     before = files(stage)
-    message = rf"checkpoint {number} of job {JOB_ID} was published and is gone.*execution.recover=older"
+    message = rf"checkpoint {number} of job {JOB_ID} was published and is now missing.*execution.recover=older"
     with pytest.raises(NoSuchSnapshot, match=message):
         stage.start(build, **RECOVERED, **options)
     after = {name: data for name, data in files(stage).items() if not name.startswith("owner/")}
@@ -317,7 +317,7 @@ class TestBatch:
 
         monkeypatch.setattr(Ownership, "decide", contested)
         stage.run(batch, **OWN_JOB)
-        assert "commits the results of the job at this moment" in refused[0]
+        assert "is committing the results of the job" in refused[0]
         assert sorted(results(store)) == sorted(RESULTS)
         stage.run(batch, **OWN_JOB)
         assert len(results(store)) == 2 * len(RESULTS), "once it has ended, it can be run again"

@@ -729,7 +729,7 @@ def test_a_savepoint_needs_a_directory(stage: Stage, program: Program) -> None:
 def test_a_savepoint_that_cannot_be_written_does_no_harm(
     stage: Stage, program: Program, tmp_path: Path, drain: bool | None, large: bool
 ) -> None:
-    (tmp_path / "file").write_text("this is no folder")
+    (tmp_path / "file").write_text("this is not a folder")
     job = stage.start(many_keys(program), 2, hold_at=35 if large else 4)
     with pytest.raises(CheckpointFailed, match="the savepoint failed"):
         job.asked(drain, tmp_path / "file").result(60)

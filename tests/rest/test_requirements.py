@@ -42,15 +42,15 @@ def test_new_bounds_rescale_the_job(client, jobs):
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
-        (bounds(source=3), r"incomplete: it has no requirements of 'Sink: <print>'"),
+        (bounds(source=3), r"incomplete: it has no requirements for 'Sink: <print>'"),
         (bounds(source=3, sink=3, ffff=3), r"vertex ffff was not found"),
-        (bounds(source=3, sink=4), r"the same upper bound for all of them, and not for 3, 4"),
+        (bounds(source=3, sink=4), r"the same upper bound for all of them, not 3, 4"),
         (bounds(source=3, sink=2), r"'Sink: <print>' .* changes together with 'Source: numbers'"),
         (bounds(source=129, sink=129), r"is 129, and its max parallelism is 128"),
         (bounds(source=0, sink=0), r"greater than or equal to 1"),
         ({SOURCE: {"parallelism": {"lowerBound": 4, "upperBound": 3}}}, r"lower bound .* above its upper bound"),
-        ({"nonsense": 1}, r"not what was expected"),
-        ([], r"not what was expected"),
+        ({"nonsense": 1}, r"not have the expected form"),
+        ([], r"not have the expected form"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(client, jobs, sent, why):

@@ -92,7 +92,7 @@ def test_all_keys_come_in_pages_of_one_moment(served):
     [
         ("/nothing?key=1", None, 404, "counts"),
         ("/counts", {"keys": 5}, 400, "lists"),
-        ("/counts", {"keys": [1], "limit": 3}, 400, "cannot do both"),
+        ("/counts", {"keys": [1], "limit": 3}, 400, "not both"),
         ("/counts", {"key": [1]}, 400, "no 'key'"),
         ("/counts", {"limit": 0}, 400, "at least 1"),
         ("/counts", {"keys": [{"a": 1}]}, 400, ""),

@@ -41,7 +41,7 @@ def test_start_status_and_stop(penstock, tmp_path):
     said = penstock("server", "start", "--port", "0")
     found = running_server(tmp_path / "home")
     assert said == f"The server listens at {found.address} (process {found.pid}, folder {tmp_path / 'home'}).\n"
-    assert f"a server runs already on the folder '{tmp_path / 'home'}' (process {found.pid}" in penstock(
+    assert f"a server already runs on the folder '{tmp_path / 'home'}' (process {found.pid}" in penstock(
         "server", "start", "--port", "0", code=1
     )
     told = json.loads(penstock("server", "status", "--json"))
@@ -72,6 +72,6 @@ def test_a_server_in_the_foreground_ends_well_when_it_is_terminated(tmp_path):
 
 def test_what_cannot_be_started_says_why(penstock, tmp_path):
     said = penstock("server", "start", "--port", "0", "-D", "high-availability.type=storage", code=1)
-    assert "storageDir does not say which storage the servers share" in said
+    assert "storageDir is not set: name a storage that all servers share" in said
     said = penstock("server", "start", "--host", "203.0.113.1", "--port", "0", code=1)
     assert "REST cannot listen at 203.0.113.1" in said

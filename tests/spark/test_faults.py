@@ -79,7 +79,7 @@ def test_a_slot_that_hangs_is_lost_with_its_stack(environment, tmp_path) -> None
     driver = results._job.job_driver
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
-    assert "has not answered for 5 s (heartbeat.timeout). It does not let go of the interpreter in" in cause
+    assert "has not answered for 5 s (heartbeat.timeout). The slot does not release the interpreter lock in" in cause
     assert "in hold_the_interpreter" in cause and "test_faults.py" in cause
 
 
@@ -156,7 +156,7 @@ def report_for_an_earlier_attempt() -> None:
     ("fault", "said"),
     [
         (cut_a_link_in_the_middle_of_a_message, "the link to slot"),
-        (cut_a_report_in_the_middle, "cut off in the middle of a message"),
+        (cut_a_report_in_the_middle, "the connection ended in the middle of a message"),
         (send_what_belongs_to_an_earlier_attempt, r"sent Tag(attempt=-1, epoch=7, stage=0) instead of"),
         (report_for_an_earlier_attempt, r"answered Tag(attempt=-1, epoch=7, stage=-1) instead of"),
     ],
@@ -267,4 +267,4 @@ def test_a_jvm_that_dies_is_replaced_by_the_same_driver(tmp_path: Path) -> None:
         if victim.process.poll() is None:
             victim.kill_driver()
     victim.check(KEYS)
-    assert "the Spark application of this job has ended, and another takes its place" in victim.log()
+    assert "the Spark application of this job has ended; starting another one" in victim.log()

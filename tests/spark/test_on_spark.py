@@ -299,7 +299,7 @@ env.execute()
     assert done.returncode == 1
     assert "NotEnoughSlots: job 'Penstock job' needs 3 slots at once" in done.stderr
     assert "Spark can run 1 task at once, and the job needs 3" in done.stderr
-    assert "slot.request.timeout, 5 s, is over" in done.stderr
+    assert "slot.request.timeout, 5 s, has expired" in done.stderr
 
 
 def test_a_job_that_waits_for_cores_can_be_cancelled(tmp_path: Path) -> None:

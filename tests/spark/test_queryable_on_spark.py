@@ -126,7 +126,7 @@ def test_a_data_frame_shows_one_cut(client, job):
     assert digits.columns == ["key", "map_key", "value"]
     assert digits.groupBy("key").sum("value").count() == KEYS
     other = client.get_all(job.get_job_id(), "digits").result()
-    with pytest.raises(QueryError, match="one state at one cut"):
+    with pytest.raises(QueryError, match="one state at one moment"):
         to_spark_data_frame(spark, [*pages, other])
 
 

@@ -53,7 +53,7 @@ class OnS3(Victim):
 
     def lines(self):
         for key in self.objects("results/"):
-            assert not key.split("/")[-1].startswith("."), f"{key} is left behind"
+            assert not key.split("/")[-1].startswith("."), f"{key} is not deleted"
             yield from self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode().splitlines()
 
 

@@ -127,7 +127,7 @@ def test_a_driver_in_the_cluster(server: ConnectServer, program: Path) -> None:
     assert (done.returncode, done.stdout) == (7, PRINTED), done.stderr
     assert "runs in the cluster" in done.stderr
     done = run("penstock", "run", "-m", server.url, "-D", "spark.submit.deployMode=clusters", str(program))
-    assert done.returncode == 1 and "'clusters'; it can be 'client' or 'cluster'" in done.stderr
+    assert done.returncode == 1 and "'clusters'; allowed are 'client' and 'cluster'" in done.stderr
 
 
 def test_a_program_with_a_batch_query_ends(server: ConnectServer, tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_results_are_those_of_classic_sessions(server: ConnectServer, file: str)
 @pytest.mark.parametrize(
     ("suffix", "token", "said"),
     [
-        ("", "wrong", "refuses the token"),
-        ("/;use_ssl=true", "secret", "whether both sides use TLS"),
+        ("", "wrong", "rejects the token"),
+        ("/;use_ssl=true", "secret", "that both sides use TLS"),
     ],
 )
 def test_a_server_that_refuses(server: ConnectServer, program: Path, suffix: str, token: str, said: str) -> None:

@@ -230,6 +230,6 @@ def test_slots_without_executors_say_what_they_wait_for(tmp_path: Path) -> None:
     done = run(sys.executable, str(tmp_path / "job.py"), "local-cluster[0,1,1024]", TIMEOUT="2 s")
     ((kind, message),) = last_line(done)
     assert kind == "NotEnoughSlots"
-    assert "needs 1 slots at once, and 0 have started (slot.request.timeout, 2 s, is over)" in message
+    assert "needs 1 slots at once, and 0 have started (slot.request.timeout, 2 s, has expired)" in message
     assert "no executor has registered with Spark yet" in message
     assert without_waits(done.stderr).count("Traceback") == 0

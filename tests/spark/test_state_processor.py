@@ -199,7 +199,7 @@ def test_what_no_type_fits_is_shown_as_python_prints_it(
 ) -> None:
     frame = written(COUNT, [(1, 1), ("x", 2)]).read_state("op", "count", spark)
     assert rows_of(frame) == [("'x'", None, 2), ("1", None, 1)]
-    assert "no Spark type fits all of column 'key'" in caplog.text
+    assert "no Spark type fits all values of column 'key'" in caplog.text
     assert frame.schema["key"].metadata["comment"].startswith("Python's repr")
 
 

@@ -75,13 +75,13 @@ def test_connectors_that_do_not_exist_say_so_when_they_are_used(kind):
 
 
 def test_java_says_what_to_do_instead(env):
-    with pytest.raises(UnsupportedOperation, match=r"gateway\.jvm does not exist here: .*written in Python"):
+    with pytest.raises(UnsupportedOperation, match=r"gateway\.jvm does not exist here: .*in Python"):
         _ = get_gateway().jvm.java.lang.String
     with pytest.raises(UnsupportedOperation, match="load_java_class does not exist"):
         load_java_class("java.lang.String")
     with pytest.raises(UnsupportedOperation, match=r"Java environment\.getStreamGraph does not exist"):
         env._j_stream_execution_environment.getStreamGraph()
-    assert "no part of Flink runs in Java" in repr(get_gateway())
+    assert "no Java gateway" in repr(get_gateway())
 
 
 # --- configuration ---
@@ -160,7 +160,7 @@ def test_bad_cached_files(env, tmp_path):
     with pytest.raises(ConfigurationError, match="'folder' is registered already"):
         env.register_cached_file(str(tmp_path), "folder")
     env.from_collection(["other"]).map(Reads()).discard()
-    with pytest.raises(ContextError, match="no cached file 'other'; registered are: folder"):
+    with pytest.raises(ContextError, match="no file is cached under the name 'other'; registered names: folder"):
         env.execute()
 
 

@@ -342,7 +342,7 @@ def test_the_page_asks_for_a_token_and_tells_readers_that_they_only_read(watchfu
         expect(page.locator(".node")).to_have_count(7)
         button(page, "Cancel").click()
         button(page, "Cancel the job").click()
-        expect(page.locator(".operation.failed")).to_contain_text("read, and not operate")
+        expect(page.locator(".operation.failed")).to_contain_text("allows reading, but no changes")
         button(page, "Sign out").click()
         expect(question).to_be_visible()
 

@@ -81,7 +81,10 @@ def test_a_job_outlives_its_tokens(submit, kdc, recoveries):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({PRINCIPAL: f"bob@{REALM}"}, f"has no key of 'bob@{REALM}'; it has keys of these principals: 'alice@{REALM}'"),
+        (
+            {PRINCIPAL: f"bob@{REALM}"},
+            f"has no key for 'bob@{REALM}'; it has keys for these principals: 'alice@{REALM}'",
+        ),
         ({KEYTAB: "/nowhere/alice.keytab"}, "the keytab '/nowhere/alice.keytab' cannot be read: No such file"),
         ({KEYTAB: None}, f"{PRINCIPAL} is set to 'alice@{REALM}', and {KEYTAB} is not set"),
         ({PRINCIPAL: None}, f"and {PRINCIPAL} is not set"),

@@ -90,7 +90,7 @@ def test_a_python_without_penstock_is_named(submit, tmp_path):
         spark__pyspark__python="./bare/bin/python",
     )
     assert job.await_end() == 1
-    assert "the Python of the slots does not fit" in job.log() and "'./bare/bin/python' has no Penstock" in job.log()
+    assert "the slots have another Python than the" in job.log() and "'./bare/bin/python' has no Penstock" in job.log()
     assert Storage(f"{job.url}/out").names() == []
 
 

@@ -48,9 +48,9 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     def async_invoke(self, value: IN, /) -> Awaitable[Iterable[OUT]] | None:
-        """Ask about `value`, which must not be changed. Return a list of results, or complete a ResultFuture with it.
+        """Make a request about `value`, which must not be changed.
 
-        Return a list of results, or complete `result_future` with one.
+        Return a list of results, or complete a ResultFuture.
         """
 
     def timeout(self, value: IN, /) -> Iterable[OUT]:

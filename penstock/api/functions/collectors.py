@@ -1,7 +1,7 @@
 """Functions with a collector, as Flink's Java and Scala programs write them: `flat_map(value, out)`.
 
 A method that may return any number of results can take one more parameter, on which it calls `collect`. The method is
-wrapped where its class is defined. For everybody else it then has the usual parameters and returns its results.
+wrapped where its class is defined. After that, callers use it with the usual parameters, and it returns its results.
 """
 
 from __future__ import annotations

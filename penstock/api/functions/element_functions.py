@@ -22,7 +22,7 @@ A method that is declared with this type can take a `Collector` as one more para
 """
 
 TaggedOutputs: TypeAlias = Iterable[T | tuple[OutputTag[Any], Any]] | None
-"""The same for a function that may also emit a pair of an OutputTag and a value, which goes to that side output."""
+"""The results of a function that may also emit pairs of an OutputTag and a value. A pair goes to that side output."""
 
 
 class ResultTypeQueryable(ABC, Generic[OUT]):
@@ -34,13 +34,10 @@ class ResultTypeQueryable(ABC, Generic[OUT]):
 
 
 class Function(ABC):  # noqa: B024 - which method must be written, only the subclasses know
-    """Base class of all functions that run inside an operator.\n\nEvery parallel subtask works on its own copy.
+    """Base class of all functions that run inside an operator.
 
-    `open` is called once before the first element and again after a recovery. `close` is called once after the last
-    element, also if the job fails.
-
-    Every parallel subtask works on a copy of its own. `open` is called once before the first element and again
-    after a recovery, `close` once after the last, also when the job fails.
+    Every parallel subtask works on its own copy. `open` is called once before the first element and again after a
+    recovery. `close` is called once after the last element, also if the job fails.
     """
 
     _holds_function = True

@@ -30,7 +30,7 @@ class FoldAggregate(AggregateFunction[Any, Any, Any]):
         return accumulator
 
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        raise UnsupportedOperation("two folds cannot become one: use an AggregateFunction where windows merge")
+        raise UnsupportedOperation("folds cannot be merged, and these windows merge: use an AggregateFunction")
 
 
 class RollingFold:

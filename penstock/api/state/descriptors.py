@@ -39,7 +39,7 @@ __all__ = [
 
 
 class _WithDefault:
-    """A generic class with two parameters, of which programs may leave out the second."""
+    """A generic class with two parameters, the second of which is optional."""
 
     if not TYPE_CHECKING:  # from Python 3.13 on, type variables have defaults
 
@@ -62,7 +62,7 @@ class State(ABC):
 class ValueState(State, _WithDefault, Generic[T, NOTHING]):
     """State that holds one value.
 
-    The second parameter is what a key without a value reads: None, which can be left out, or Never with a default.
+    The second parameter is the type that a key without a value reads: None by default, or Never with a default value.
     """
 
     @abstractmethod
@@ -223,7 +223,10 @@ def check_descriptor(descriptor: Any, kind: type[StateDescriptor], method: str) 
 
 
 def refuse_text(values: Any, method: str) -> None:
-    """Refuse a string or bytes where a list of values is wanted, as its characters are hardly meant."""
+    """Refuse a string or bytes where a list of values is expected.
+
+    Its characters are probably not meant as the values.
+    """
     if isinstance(values, (str, bytes)):
         raise invalid_argument(f"ListState.{method}", "values", values, "a list of values")
 

@@ -41,13 +41,13 @@ class Evictor(ABC):
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Window, ctx: Evictor.EvictorContext
     ) -> None:
-        """Remove elements from `elements`, of which there are `size`. Called before the window function."""
+        """Remove elements from `elements` before the window function. `size` is the number of elements."""
 
     @abstractmethod
     def evict_after(
         self, elements: list[TimestampedValue], size: int, window: Window, ctx: Evictor.EvictorContext
     ) -> None:
-        """Remove elements from `elements`, of which there are `size`. Called after the window function."""
+        """Remove elements from `elements` after the window function. `size` is the number of elements."""
 
 
 class _Either(Evictor):
@@ -70,7 +70,7 @@ class _Either(Evictor):
 
     @abstractmethod
     def evict(self, elements: list[TimestampedValue]) -> None:
-        """Remove from a list that is not empty."""
+        """Remove elements from the list `elements`, which is never empty."""
 
 
 @check_arguments

@@ -1,1 +1,1 @@
-"""Objects as HTML and SVG for notebooks, and as text for terminals. Nothing here knows what a job or a table is."""
+"""Objects as HTML and SVG for notebooks, and as text for terminals. This package is independent of jobs and tables."""

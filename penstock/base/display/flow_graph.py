@@ -59,7 +59,10 @@ class _Point:
 
 
 def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], about: str) -> str:
-    """Return the graph as SVG. A box comes after those from which arrows lead to it; `about` is its title."""
+    """Return the graph as SVG.
+
+    In `boxes`, each box comes after its predecessors. `about` is the title of the picture.
+    """
     known = {box.id for box in boxes}
     arrows = [arrow for arrow in arrows if arrow.source in known and arrow.target in known]
     height = _TITLE_HEIGHT + _LINE_HEIGHT * max((len(box.lines) for box in boxes), default=0)
@@ -80,7 +83,7 @@ def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], about: str) -> str:
 
 # --- places ---
 def _points(boxes: Sequence[Box], arrows: Sequence[Arrow], height: int) -> dict[str, _Point]:
-    """Return the place of each box: in the column after all boxes from which arrows lead to it."""
+    """Return the place of each box: its column is after the columns of all its predecessors."""
     sources: dict[str, list[str]] = {box.id: [] for box in boxes}
     for arrow in arrows:
         sources[arrow.target].append(arrow.source)
@@ -109,7 +112,7 @@ def _columns(boxes: Sequence[_Point], ways: Sequence[Sequence[_Point]]) -> list[
 
 
 def _stack(column: list[_Point]) -> None:
-    """Put the points of a column below each other, each beside the middle of what leads to it, if there is room."""
+    """Stack the points of a column. If there is room, each point is beside the middle of its predecessors."""
     free = 1.0
     for point in sorted(column, key=_wish):
         wish = _wish(point) - point.height / 2

@@ -1,4 +1,4 @@
-"""The parts of HTML of which everything in a notebook is made. They need no script and fit light and dark themes."""
+"""The parts of HTML for all displays in notebooks. They need no script and fit light and dark themes."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ class Heading:
 
 
 def whole(*parts: str) -> str:
-    """Return parts of HTML as one element with the style that they need."""
+    """Return parts of HTML as one element that contains the required style."""
     return f'<div class="penstock">{_STYLE}{"".join(parts)}</div>'
 
 
 def head(title: str, *facts: str, badge: str = "", colour: str = "") -> str:
-    """Return a line with a title and what there is to know beside it."""
+    """Return a line with a title and further facts beside it."""
     mark = f'<span class="badge" style="background: {colour}">{escape(badge)}</span>' if badge else ""
     about = " · ".join(escape(fact) for fact in facts if fact)
     return f'<div class="head"><b>{escape(title)}</b>{mark}<span class="muted">{about}</span></div>'
 
 
 def note(text: str) -> str:
-    """Return a line of less importance."""
+    """Return a line of secondary information."""
     return f'<div class="muted">{escape(text)}</div>'
 
 

@@ -22,7 +22,7 @@ def in_kernel() -> bool:
 
 
 def show(bundle: Mapping[str, str]) -> None:
-    """Show something once, given as text by MIME type."""
+    """Display one object in the notebook. `bundle` gives its forms by MIME type."""
     optional_library("IPython.display", "pictures are shown by IPython", "notebook").display(bundle, raw=True)
 
 

@@ -51,7 +51,7 @@ def one_line(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text that HTML and SVG show as it is, whatever is in it."""
+    """Return the text with escapes, so that HTML and SVG show it unchanged."""
     return html.escape(printable(text))
 
 

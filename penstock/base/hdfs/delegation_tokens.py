@@ -53,7 +53,7 @@ def use_tokens(data: bytes) -> None:
 
 
 def use_name_node(authority: str) -> None:
-    """Let the tokens of this process, if there are any, be found for a name node, given as `host:port`."""
+    """Make the tokens of this process, if there are any, available for a name node, given as `host:port`."""
     with _Held.lock:
         _Held.name_nodes.add(authority.lower())
         _read_own()
@@ -91,7 +91,7 @@ def _write() -> None:
 
 
 def _folder() -> Path:
-    """Return the folder for the file of this process: that of the given file, or another if it cannot be written to."""
+    """Return the folder for this process's file: that of the given file, or a temporary one if it is not writable."""
     given = os.environ.get(VARIABLE)
     folder = Path(given).absolute().parent if given else None
     if folder is not None and os.access(folder, os.W_OK):
@@ -123,7 +123,7 @@ def _by_service(tokens: list[Token]) -> dict[tuple[bytes, bytes], Token]:
 def parse_tokens(data: bytes) -> list[Token]:
     """Parse a file with tokens. Raise ValueError for another format, and IndexError for a file that is cut off."""
     if not data.startswith(_MAGIC):
-        raise ValueError("this is no file with tokens in the format that Hadoop writes by default")
+        raise ValueError("the file does not hold delegation tokens in the format that Hadoop writes by default")
     reader = _Reader(data, len(_MAGIC))
     return [Token(*(reader.text() for _ in range(5))) for _ in range(reader.number())]
 
@@ -155,7 +155,7 @@ class _Reader:
     def _take(self, count: int) -> bytes:
         end = self._at + count
         if end > len(self._data):
-            raise IndexError("the file ends early")
+            raise IndexError("the file of delegation tokens is truncated")
         taken, self._at = self._data[self._at : end], end
         return taken
 

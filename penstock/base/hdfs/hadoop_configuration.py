@@ -39,7 +39,7 @@ class HadoopConfiguration:
         return {key: value for key, value in settings.items() if key not in self._settings}
 
     def with_port(self, authority: str) -> str:
-        """Return host and port of a name node. Name services, and names that are empty, stay as they are."""
+        """Return the host and port of a name node. A name service, or an empty name, is returned unchanged."""
         default = self._settings.get("fs.defaultFS", "")
         if not authority and default.startswith("hdfs://"):
             authority = default.removeprefix("hdfs://").strip("/")
@@ -47,7 +47,7 @@ class HadoopConfiguration:
         return f"{authority}:{RPC_PORT}" if is_host else authority
 
     def addresses(self, scheme: str, authority: str) -> list[str]:
-        """Return the HTTP addresses of the name nodes that a URL means: of a name service there are several."""
+        """Return the HTTP addresses of the name nodes of a URL. A name service has several name nodes."""
         if not authority:
             authority = self._default_authority(scheme)
         names = [name.strip() for name in self._settings.get(f"dfs.ha.namenodes.{authority}", "").split(",")]
@@ -93,7 +93,7 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         root = ElementTree.parse(file).getroot()
     except ElementTree.ParseError as error:
-        raise ConfigurationError(f"'{file}' of the Hadoop configuration is no XML: {error}") from None
+        raise ConfigurationError(f"'{file}' of the Hadoop configuration is not valid XML:  {error}") from None
     return {
         (prop.findtext("name") or "").strip(): (prop.findtext("value") or "").strip() for prop in root.iter("property")
     }

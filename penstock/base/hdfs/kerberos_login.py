@@ -49,7 +49,7 @@ def _log_in(path: Path, principal: str) -> None:
     if principal not in names.values():
         known = ", ".join(sorted(f"'{name}'" for name in set(names.values()))) or "none"
         raise ConfigurationError(
-            f"the keytab '{path}' has no key of '{principal}'; it has keys of these principals: {known}. Correct "
+            f"the keytab '{path}' has no key for '{principal}'; it has keys for these principals: {known}. Correct "
             f"{_either(PRINCIPAL)}, or name a keytab with a key of this principal in {_either(KEYTAB)}"
         )
     if _logins.get((path, principal)) != b"".join(names):

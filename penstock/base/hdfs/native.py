@@ -20,7 +20,7 @@ READ_AHEAD = 1 << 20
 WRITE_TOGETHER = 1 << 20
 """Bytes that are gathered before they are handed to the client."""
 PATIENCE = {"dfs.client.failover.max.attempts": "10", "dfs.client.failover.sleep.max.millis": "3000"}
-"""Settings that let the client try for some 20 s; Hadoop's own let it try for three minutes."""
+"""Settings that limit the client's retries to about 20 s. Hadoop's own settings allow three minutes."""
 _REMOTE = re.compile(r'RPCError\("[\w.$]*?([\w$]+)", "(.*)', re.DOTALL)
 _GSSAPI = re.compile(r'GSSAPIError\(.*?, \d+, "(?P<reason>.*)"\)', re.DOTALL)
 _NO_CREDENTIALS = "No credentials were supplied, or the credentials were unavailable or inaccessible: "
@@ -40,7 +40,7 @@ _CODES = {
 
 
 _clients: list[Client] = []
-"""Every client that was made, so that none is destroyed in a forked process.
+"""Every client that was created, so that a forked process does not destroy one.
 
 fsspec forgets its file systems after a fork, and the destructor of a client waits for threads that only the parent has.
 """

@@ -34,7 +34,7 @@ def level_of(text: str) -> int:
     word = text.strip().upper()
     if word not in _WORDS:
         allowed = "ALL, TRACE, DEBUG, INFO, WARN, WARNING, ERROR, FATAL, CRITICAL, OFF"
-        raise ConfigurationError(f"there is no log level '{text}': there are {allowed}")
+        raise ConfigurationError(f"there is no log level '{text}'; allowed are {allowed}")
     return _WORDS[word]
 
 
@@ -42,7 +42,7 @@ def check_levels(levels: Mapping[str, str]) -> Levels:
     """Return the same levels after checking each."""
     for name, level in levels.items():
         if not name.strip():
-            raise ConfigurationError(f"the level {level} is for no logger: name one, or {ROOT}")
+            raise ConfigurationError(f"the level {level} is given without a logger: name a logger, or {ROOT}")
         if level:
             level_of(level)
     return dict(levels)
@@ -62,7 +62,7 @@ def levels_of(configuration: Mapping[str, str]) -> Levels:
 
 
 def apply(levels: Mapping[str, str]) -> None:
-    """Give the loggers of this process these levels; others stay as they are."""
+    """Set the levels of these loggers in this process. Other loggers keep their levels."""
     for name, level in levels.items():
         number = level_of(level) if level else logging.WARNING if name == ROOT else logging.NOTSET
         logging.getLogger(None if name == ROOT else name).setLevel(number)

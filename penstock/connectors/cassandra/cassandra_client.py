@@ -56,7 +56,7 @@ class ClusterBuilder:
         if not 0 < port < 1 << 16:
             raise ValueError(f"a port is between 1 and 65535, not {port!r}")
         if (user is None) != (password is None):
-            raise ValueError("a user needs a password, and a password a user")
+            raise ValueError("a user name and a password must be given together")
         self.hosts = hosts
         self.port = port
         self.user = user
@@ -75,7 +75,7 @@ class ClusterBuilder:
     def build_cluster(self) -> Any:
         """Return a cassandra.cluster.Cluster that is not connected yet."""
         if not self.hosts:
-            raise ValueError("a ClusterBuilder needs hosts, or its own build_cluster")
+            raise ValueError("a ClusterBuilder needs hosts, or must override build_cluster")
         cluster, policies = driver("cassandra.cluster"), driver("cassandra.policies")
         settings: dict[str, Any] = {"reconnection_policy": policies.ConstantReconnectionPolicy(1.0, None)}
         if "execution_profiles" not in self.settings and "load_balancing_policy" not in self.settings:
@@ -88,10 +88,7 @@ class ClusterBuilder:
 
 
 class Connection:
-    """An open session.
-
-    Every request can carry the time of its write, so that a late repetition does not hide a newer write.
-    """
+    """An open session. Every request can carry the time of its write, so a late retry does not hide a newer write."""
 
     def __init__(self, builder: ClusterBuilder) -> None:
         self.builder = builder
@@ -162,12 +159,12 @@ def explain_error(error: Exception, builder: ClusterBuilder, query: str = "") ->
     text, where = f"{error}", f"Cassandra at {builder.address}"
     causes = [error, *getattr(error, "errors", {}).values()] if hasattr(error, "errors") else [error]
     if any(isinstance(cause, errors.AuthenticationFailed) for cause in causes):
-        return AccessDenied(f"{where} does not let in user {builder.user!r}: {text}")
+        return AccessDenied(f"{where} rejected the login of user {builder.user!r}: {text}")
     if isinstance(error, errors.Unauthorized):
-        return AccessDenied(f"{where} does not allow it: {text}")
+        return AccessDenied(f"{where} denied permission: {text}")
     asked = f" for {query!r}" if query else ""
     if isinstance(error, protocol.SyntaxException):
-        return ConnectorError(f"{where} does not understand {query!r}: {text}")
+        return ConnectorError(f"{where} rejected the statement {query!r}: {text}")
     if isinstance(error, errors.InvalidRequest):
         kind = next((kind for sign, kind in _SIGNS.items() if sign in text.lower()), ConnectorError)
         return kind(f"{where} says no{asked}: {text}")

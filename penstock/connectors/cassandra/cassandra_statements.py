@@ -62,7 +62,7 @@ class MapperOptions:
 def check_options(options: MapperOptions) -> None:
     """Refuse options that Cassandra does not accept together."""
     if options._if_not_exists and options._timestamp is not None:
-        raise ValueError("Cassandra takes no timestamp together with if_not_exists")
+        raise ValueError("Cassandra does not allow a timestamp together with if_not_exists")
 
 
 class Statements(ABC):
@@ -130,7 +130,7 @@ def _bind(prepared: Any, values: list[Any]) -> Any:
         return prepared.bind(values)
     except (TypeError, ValueError, AttributeError) as error:
         # Each column type of the driver fails in its own way on a value of another kind.
-        raise TypeMismatch(f"Cassandra cannot take this record: {error}") from error
+        raise TypeMismatch(f"Cassandra cannot store this record: {error}") from error
 
 
 def insert_into(table: str, columns: list[str], options: MapperOptions) -> str:

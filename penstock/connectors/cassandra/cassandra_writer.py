@@ -130,7 +130,7 @@ class Requests:
             self._settings.handler.on_failure(self._failure(request))
 
     def _again(self, requests: list[Request]) -> None:
-        """Try once more. Afterwards `requests` holds those that have failed again."""
+        """Send the requests again. Afterwards `requests` holds those that failed again."""
         for request in requests:
             self._begin(request)
         self._wait(0, None)
@@ -163,7 +163,7 @@ class Requests:
             if not self._changed.wait_for(lambda: self._under_way <= most, patience):
                 raise ConnectorError(
                     f"Cassandra at {self._settings.builder.address} is too slow: {self._under_way} requests are "
-                    f"under way, and none ended within {patience} s"
+                    f"open, and no request was completed within {patience} s"
                 )
 
     def _failure(self, request: Request) -> Exception:
@@ -241,7 +241,7 @@ class CassandraCommitter(CheckpointCommitter):
     def __init__(self, builder: ClusterBuilder, key_space: str = AUXILIARY_KEY_SPACE) -> None:
         check_kind(ClusterBuilder, builder)
         if not key_space.isidentifier():
-            raise ValueError(f"a key space has a name of letters, digits and underscores, not {key_space!r}")
+            raise ValueError(f"the name of a key space consists of letters, digits and underscores, not {key_space!r}")
         self.builder = builder
         self.key_space = key_space
         self._connection: Connection | None = None

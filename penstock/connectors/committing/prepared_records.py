@@ -1,7 +1,7 @@
 """Exactly once for systems that cannot hold a transaction open until a checkpoint is complete.
 
-The writer keeps the records of one checkpoint, and they become part of it. Once it is complete, the committer writes
-them in one transaction, together with a marker that identifies them. A second attempt finds the marker.
+The writer keeps the records of one checkpoint, and the checkpoint stores them. Once it is complete, the committer
+writes the records in one transaction, together with a marker that identifies them. A second attempt finds the marker.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class TwoPhaseCommitSinkFunction(Function):
         for given in (transaction_serializer, context_serializer):
             if given is not None and type(given) is not DeclaredTypeSerializer:
                 raise TypeError(
-                    f"{type(self).__name__}: transactions are pickled, so that no other serializer has an effect: "
+                    f"{type(self).__name__}: transactions are pickled, and a serializer would have no effect: "
                     f"leave out {given!r}, or make it with create_serializer() of a type"
                 )
 

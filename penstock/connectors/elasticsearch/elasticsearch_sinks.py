@@ -100,7 +100,7 @@ def _as_dict(element: Any) -> dict[str, Any]:
         return element.as_dict(recursive=True)
     if dataclasses.is_dataclass(element) and not isinstance(element, type):
         return dataclasses.asdict(element)
-    raise TypeMismatch(f"a document is made of a dict, a Row with names or a dataclass, not of {element!r}")
+    raise TypeMismatch(f"a document must be a dict, a Row with field names or a dataclass, not {element!r}")
 
 
 def _field(document: dict[str, Any], name: str) -> Any:
@@ -160,7 +160,10 @@ class ElasticsearchSinkBuilderBase:
     def set_delivery_guarantee(self: Self, delivery_guarantee: DeliveryGuarantee) -> Self:
         """Set AT_LEAST_ONCE, the default, or NONE. With NONE, checkpoints do not wait for buffered documents."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            raise ValueError("Elasticsearch has no transactions; AT_LEAST_ONCE and a key field give each document once")
+            raise ValueError(
+                "Elasticsearch has no transactions, so EXACTLY_ONCE is not possible; with "
+                "AT_LEAST_ONCE and a key field, each document exists once"
+            )
         self._guarantee = check_kind(DeliveryGuarantee, delivery_guarantee)
         return self
 
@@ -185,7 +188,7 @@ class ElasticsearchSinkBuilderBase:
     def set_bulk_flush_backoff_strategy(
         self: Self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """Set the repetitions of a request that was lost or for which the cluster was too busy.
+        """Set the retries of a request that was lost, or for which the cluster was too busy.
 
         By default there are five, the first after 0.2 seconds, and each later one after twice the time.
         """
@@ -194,7 +197,10 @@ class ElasticsearchSinkBuilderBase:
             self._retries = Retries(attempts=1)
             return self
         if max_retries < 1 or delay_millis < 0:
-            raise ValueError(f"at least one retry and no negative delay, not {max_retries!r} and {delay_millis!r}")
+            raise ValueError(
+                "the number of retries must be at least 1 and the delay must not be negative, not "
+                f"{max_retries!r} and {delay_millis!r}"
+            )
         delay = delay_millis / 1000
         longest = delay if flush_backoff_type is FlushBackoffType.CONSTANT else max(delay, LONGEST_DELAY)
         self._retries = Retries(max_retries + 1, delay, longest)
@@ -244,7 +250,7 @@ class ElasticsearchSinkBuilderBase:
         if not self._hosts:
             raise ValueError("an Elasticsearch sink needs set_hosts")
         if (self._user is None) != (self._password is None):
-            raise ValueError("a user name needs a password, and a password a user name")
+            raise ValueError("a user name and a password must be given together")
         settings = Settings(
             tuple(f"{host}/{self._prefix}" if self._prefix else host for host in self._hosts),
             self._guarantee,

@@ -43,7 +43,7 @@ class Settings:
     most_actions: int
     most_bytes: int
     interval: int
-    """Time, in milliseconds, after which a document is sent even if no others have come."""
+    """Time, in milliseconds, after which a document is sent even if the request is not full."""
     retries: Retries
     credentials: tuple[str, str] | None = field(repr=False)
     timeout: float | None
@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Action:
-    """One or two lines of a bulk request."""
+    """One action of a bulk request: one or two lines."""
 
     kind: str
     index: str
@@ -165,7 +165,7 @@ class BulkWriter(SinkWriter):
             self._settings.retries.call(lambda: self._bulk(waiting), what, is_transient)
 
     def _bulk(self, waiting: list[Action]) -> None:
-        """Send once. Afterwards `waiting` holds the actions that must be sent again."""
+        """Send the actions once. Afterwards `waiting` holds the actions that must be sent again."""
         lines = [line for action in waiting for line in action.lines]
         try:
             answer = self._client.perform_request("POST", "/_bulk", headers=HEADERS, body=lines)
@@ -181,7 +181,9 @@ class BulkWriter(SinkWriter):
         waiting[:] = _again(waiting, refused)
         if waiting:
             first = results[refused.index(True)]
-            raise _Busy(f"{sum(refused)} documents were refused for now, the first with: {_reason(first)}")
+            raise _Busy(
+                f"Elasticsearch temporarily rejected {sum(refused)} documents, the first with: {_reason(first)}"
+            )
 
     def _refusal(self, error: Any) -> Exception:
         status = error.meta.status
@@ -189,11 +191,11 @@ class BulkWriter(SinkWriter):
         if status in BUSY:
             return _Busy(f"status {status}: {reason}")
         kind = _KINDS.get(status, ConnectorError) if status != 400 else ConnectorError
-        return kind(f"Elasticsearch at {self._settings.address} says no with status {status}: {reason}")
+        return kind(f"Elasticsearch at {self._settings.address} rejected the request with status {status}: {reason}")
 
 
 class _Busy(Exception):
-    """Raised if the cluster is overloaded, or not fully available."""
+    """Raised if the cluster is overloaded or only partly available."""
 
 
 def is_transient(error: Exception) -> bool:
@@ -228,4 +230,4 @@ def _reason(result: dict[str, Any]) -> str:
 
 def _not_taken(action: Action, result: dict[str, Any]) -> ConnectorError:
     kind = _KINDS.get(result["status"], ConnectorError)
-    return kind(f"Elasticsearch does not take {action}, with status {result['status']}: {_reason(result)}")
+    return kind(f"Elasticsearch rejected {action} with status {result['status']}: {_reason(result)}")

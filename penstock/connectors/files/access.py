@@ -75,7 +75,9 @@ class Files(Storage):
             end = min(start + COPY_BYTES, length)
             piece = self.read("", start, end)
             if len(piece) != end - start:
-                raise ConnectorError(f"{self.url()} has {start + len(piece)} bytes, and {length} were written")
+                raise ConnectorError(
+                    f"{self.url()} has {start + len(piece)} bytes instead of the {length} bytes that were written"
+                )
             yield piece
 
     # --- what errors are called ---
@@ -97,7 +99,7 @@ def is_transient(error: Exception) -> bool:
 def translate_error(error: Exception, url: str) -> ConnectorError:
     """Translate an error of a file system into one of ours."""
     if isinstance(error, FileNotFoundError):
-        return NotFound(f"there is no file {url}, or no longer")
+        return NotFound(f"the file {url} does not exist, or no longer exists")
     if isinstance(error, PermissionError):
         return AccessDenied(f"no access to {url}: {error}")
     return ConnectorError(f"{url}: {error}")
@@ -147,7 +149,7 @@ class _Zstandard(io.RawIOBase):
         while not self._ready:
             if not (block := self._raw.read(_ZSTD_BLOCK)):
                 if self._frame is not None:
-                    raise EOFError("its last frame is not whole")
+                    raise EOFError("its last frame is incomplete")
                 return 0
             self._ready = memoryview(b"".join(self._decompress(block)))
         count = min(len(buffer), len(self._ready))
@@ -166,7 +168,7 @@ class _Zstandard(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence == io.SEEK_END:
-            raise io.UnsupportedOperation("a compressed file is read forward")
+            raise io.UnsupportedOperation("a compressed file can only be read forward")
         target = offset + (self._at if whence == io.SEEK_CUR else 0)
         if target < self._at:
             self._rewind()
@@ -186,6 +188,6 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return True if the error tells of a damaged compressed file. For bz2, Python has no error of its own."""
+    """Return True if the error means that a compressed file is damaged. Python has no special error for bz2."""
     damage = (gzip.BadGzipFile, zlib.error, EOFError, lzma.LZMAError, zstandard.ZstdError)
     return isinstance(error, damage) or (isinstance(error, OSError) and error.args == ("Invalid data stream",))

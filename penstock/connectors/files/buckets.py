@@ -25,7 +25,9 @@ class BucketAssigner(ABC):
         """Return the path of the folder below the base path; an empty one for the base path itself."""
 
     def bucket_of_all(self, context: SinkFunction.Context) -> str | None:
-        """Return the folder of every record that comes now; None if it depends on the record."""
+        """Return the folder of all records that are written at this moment, or None if the folder depends on the
+        record.
+        """
         return None
 
     @staticmethod
@@ -134,7 +136,7 @@ def date_pattern(pattern: str) -> tuple[_Literal | _Field, ...]:
 
 def _bad_pattern(pattern: str, part: str) -> ValueError:
     return ValueError(
-        f"the date pattern '{pattern}' has '{part}': understood are yyyy, yy, MM, M, dd, d, HH, H, mm, m, ss, s, S to "
+        f"the date pattern '{pattern}' has '{part}'; allowed are yyyy, yy, MM, M, dd, d, HH, H, mm, m, ss, s, S to "
         "SSSSSSSSS, and text in single quotes"
     )
 
@@ -144,7 +146,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 @cache
 def time_zone(name: str | None) -> tzinfo | None:
-    """Return a time zone by its name or its distance from UTC; for None, return None, which means the machine's own."""
+    """Return a time zone by its name or its offset from UTC. None means the zone of the machine, and returns None."""
     if name is None:
         return None
     if name == "Z":
@@ -155,7 +157,9 @@ def time_zone(name: str | None) -> tzinfo | None:
             return timezone(-distance if offset[1] == "-" else distance)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"unknown time zone '{name}': a name such as 'Europe/Oslo', or 'GMT-08:00'") from None
+        raise ValueError(
+            f"unknown time zone '{name}'; allowed are names such as 'Europe/Oslo', and offsets such as 'GMT-08:00'"
+        ) from None
 
 
 # --- names ---

@@ -82,7 +82,7 @@ class FileCompactor(ABC):
     """Makes one file from several."""
 
     merges = True
-    """True if files are combined; False if each file is kept as it is."""
+    """True if files are combined, False if each file stays separate."""
 
     @abstractmethod
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
@@ -162,7 +162,7 @@ class RecordWiseFileCompactor(FileCompactor):
 
 
 def _refuse(message: Any, error: Exception, where: str) -> None:
-    raise UndecodableRecord(f"a file that is to be compacted cannot be read, {where}: {error}") from error
+    raise UndecodableRecord(f"a file cannot be read for compaction, {where}: {error}") from error
 
 
 def open_parts(parts: list[Closed]) -> Iterator[IO[bytes]]:

@@ -78,13 +78,16 @@ class CompactingBuilder(Builder):
         check_kind(FileCompactor, compactor)
         if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
             raise ValueError(
-                "files of a bulk format cannot be put together byte by byte: use "
+                "files of a bulk format cannot be concatenated byte by byte: use "
                 "FileCompactor.record_wise_file_compactor(format)"
             )
         return self._with(strategy=strategy, compactor=compactor)
 
     def disable_compact(self: C) -> C:
-        """Publish files as they were written: the default. Files that wait for compaction are published as they are."""
+        """Publish each file unchanged, which is the default.
+
+        Files that already wait for compaction are published unchanged.
+        """
         return self._with(strategy=None, compactor=None)
 
     def build(self) -> FileSink:

@@ -152,7 +152,7 @@ class FileSourceBuilder(Generic[OUT]):
         millis = to_millis(discovery_interval)
         if millis <= 0:
             raise ValueError(
-                f"the interval between two looks for new files must be longer than zero, not {discovery_interval!r}"
+                f"the interval between two searches for new files must be longer than zero, not {discovery_interval!r}"
             )
         return self._with(discovery_interval=millis / 1000)
 
@@ -184,8 +184,8 @@ class FileSourceBuilder(Generic[OUT]):
 class FileEnumerator(SplitEnumerator):
     """Finds files and cuts them into pieces.
 
-    It remembers a digest of every file that it has seen: of the file's URL and, if modified files are read again, of
-    the time of its last change.
+    It remembers a digest of every known file: of the file's URL and, if modified files are read again, of the time of
+    its last change.
     """
 
     choose: Callable[[list[str]], list[str]] = staticmethod(lambda urls: urls)
@@ -282,7 +282,7 @@ class FileSplitReader(SplitReader):
             raise type(error)(f"{url}: {error}") from error
         except Exception as error:
             if is_damage(error) and url.endswith(tuple(COMPRESSIONS)):
-                raise UndecodableRecord(f"{url} is damaged, it cannot be decompressed: {error}") from error
+                raise UndecodableRecord(f"{url} cannot be decompressed, because it is damaged: {error}") from error
             if is_of_storage(error):
                 raise translate_error(error, url) from error
             raise

@@ -95,9 +95,10 @@ class FileWriter(SinkWriter):
             self._take_up(item)
 
     def _take_up(self, item: InProgress | Closed) -> None:
-        """Continue where an earlier writer stopped. Files of another job are copied, because it may still need them.
+        """Continue the file of an earlier writer.
 
-        The valid part of an open file is copied even if it is this job's, because more may have been written behind it.
+        A file of another job is copied, because that job may still need it. The valid part of an open file is copied
+        even if it belongs to this job, because more data may have been written after that part.
         """
         if isinstance(item, Closed):
             waited = item.checkpoints
@@ -196,10 +197,7 @@ class FileWriter(SinkWriter):
         return [*pending, Discarded(tuple(replaced))] if replaced else list(pending)
 
     def _mark(self, pending: Pending) -> Pending:
-        """Mark a file so that it is kept for the savepoint.
-
-        The savepoint must not delete the files that it replaces.
-        """
+        """Mark a file so that it is kept for the savepoint, and not deleted as a leftover of the job."""
         with self._files.open_new(self._files.name(pending.hidden) + MARK):
             self._replaced.extend(pending.replaces)
         return replace(pending, replaces=(), is_marked=True)
@@ -251,7 +249,9 @@ def _is_there(item: InProgress) -> bool:
         return True
     if (final.size("") or 0) >= item.length:
         return False
-    raise NotFound(f"{item.hidden} is gone, with {item.length} bytes of results that no reader has seen")
+    raise NotFound(
+        f"{item.hidden} is missing. It held {item.length} bytes of results that were not yet visible to readers"
+    )
 
 
 def _name_of_compacted(url: str) -> str:

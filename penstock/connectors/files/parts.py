@@ -1,8 +1,8 @@
-"""The life of a part file: in progress, waiting, finished.
+"""The states of a part file: in progress, waiting, finished.
 
 A file in progress has a hidden name, which names its owner. A closed file waits, still hidden, for the checkpoint that
-knows about it. Once that is complete, the file is renamed, and readers see it. A checkpoint describes a file as plain
-data, so that a job that recovers can take the next step, or find it done.
+knows it. Once that is complete, the file is renamed and becomes visible to readers. A checkpoint describes a file as
+plain data, so a job that recovers can carry out the next step, or find that it is done.
 """
 
 from __future__ import annotations
@@ -89,11 +89,17 @@ class Pending:
         hidden, final = files.name(self.hidden), files.name(self.final)
         there, wanted = files.size(hidden), files.size(final)
         if there is None and wanted is None:
-            raise NotFound(f"neither {self.hidden} nor {self.final} is there, with {self.length} bytes of results")
+            raise NotFound(
+                f"neither {self.hidden} nor {self.final} exists; one of them must hold {self.length} bytes of results"
+            )
         if there is not None and self.length not in (there, wanted):
-            raise ConnectorError(f"{self.hidden} has {there} bytes, and {self.length} were written")
+            raise ConnectorError(
+                f"{self.hidden} has {there} bytes instead of the {self.length} bytes that were written"
+            )
         if there is None and wanted != self.length:
-            raise ConnectorError(f"{self.final} has {wanted} bytes, and {self.length} were written")
+            raise ConnectorError(
+                f"{self.final} has {wanted} bytes instead of the {self.length} bytes that were written"
+            )
         if wanted != self.length:
             if wanted is not None:  # a copy that was torn, where renaming is copying
                 files.delete(final)
@@ -119,7 +125,7 @@ class Discarded:
 
 @dataclass(frozen=True)
 class Written:
-    """The hidden files below the base path that a writer leaves behind if it is lost."""
+    """The hidden files of a writer below the base path, which stay if the writer is lost."""
 
     base_path: str
     writer: str
@@ -322,5 +328,5 @@ class PartFile:
             self._named = True
 
     def abandon(self) -> None:
-        """Close the file as it is. It stays for a recovery, which knows the length of its valid part."""
+        """Close the file without finishing it. A recovery knows the length of its valid part."""
         self._closing.close()

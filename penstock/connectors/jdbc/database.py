@@ -24,7 +24,7 @@ SQLITE_PATIENCE = 10.0
 """Longest time, in seconds, that SQLite waits for another writer before it reports that the database is locked."""
 
 _PSYCOPG_NAMES = {"ApplicationName": "application_name", "connectTimeout": "connect_timeout", "sslfactory": ""}
-"""Parameters of Java's driver that have another name in PostgreSQL's own library; an empty name drops the parameter."""
+"""PostgreSQL's own names of parameters of the JDBC driver. An empty name drops the parameter."""
 
 _BY_STATE: list[tuple[str, type[ConnectorError]]] = [
     ("28", AccessDenied),

@@ -38,7 +38,7 @@ class JdbcConnectionOptions:
         if self.dialect == "sqlite" and (
             ":memory:" in self.url or self.url in ("sqlite:", "sqlite://", "jdbc:sqlite:")
         ):
-            raise ValueError("a SQLite database in memory can be seen by one connection only; give it a file")
+            raise ValueError("a SQLite database in memory is visible to one connection only; use a database in a file")
 
     def get_db_url(self) -> str:
         """Return the URL of the database."""

@@ -58,7 +58,8 @@ class JdbcSink(Sink):
             _expect("type_info", self.type_info, TypeInformation)
             if arity(self.type_info) != self.statement.width:
                 raise ValueError(
-                    f"{self.type_info.notation} does not fill the {self.statement.width} places of the statement"
+                    f"{self.type_info.notation} does not have one field for each of the {self.statement.width} "
+                    "placeholders of the statement"
                 )
         if self.exactly_once_options is not None:
             _expect("exactly_once_options", self.exactly_once_options, JdbcExactlyOnceOptions)
@@ -67,7 +68,7 @@ class JdbcSink(Sink):
     def _require_own_sql(self, what: str) -> None:
         if self.connection_options.dialect not in _OWN_SQL:
             raise UnsupportedOperation(
-                f"{what} is there for PostgreSQL and SQLite, not for {self.connection_options.dialect}"
+                f"{what} is available for PostgreSQL and SQLite, not for {self.connection_options.dialect}"
             )
 
     @staticmethod

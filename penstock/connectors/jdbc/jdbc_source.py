@@ -117,7 +117,7 @@ class JdbcSource(Source):
         places = Sql.parse(self.query).placeholders
         wrong = [values for values in self._parameter_values() if len(values) != places]
         if wrong:
-            raise ValueError(f"the query has {places} parameters, which {wrong[0]!r} does not fill")
+            raise ValueError(f"the query has {places} parameters, and {wrong[0]!r} has another number of values")
         if self.partitions > 1 and (self.parameters is not None or len(self.keys) > 1):
             raise ValueError("partitions are ranges of a key of one column, for a query without parameters")
 
@@ -161,7 +161,7 @@ class _Parts(SplitEnumerator):
             return []
         if type(first) is not int or type(last) is not int:
             raise SchemaMismatch(
-                f"partitions need a key of whole numbers, but '{source.keys[0]}' begins with {first!r}"
+                f"partitions need a key of whole numbers, but '{source.keys[0]}' has the first value  {first!r}"
             )
         ranges = JdbcNumericBetweenParametersProvider(first, last).of_batch_num(source.partitions)
         return [JdbcSplit(number, (), ends) for number, ends in enumerate(ranges.get_parameter_values())]
@@ -281,7 +281,7 @@ class _PartReader(SplitReader):
         keys = [self._key(row) for row in page]
         for before, key in pairwise([self._fetched_to, *keys]):
             if None in key:  # type: ignore[operator]
-                raise SchemaMismatch(f"the key {self._source.keys} must not be null, but is in a row of the query")
+                raise SchemaMismatch(f"the key {self._source.keys} must not be null, but a row of the query has null")
             if before == key:
                 raise SchemaMismatch(f"the key {self._source.keys} must be unique, but two rows have {key!r}")
 

@@ -212,15 +212,15 @@ def _mark(connection: Connection, markers: Table, origin: str, ids: list[str]) -
 
 
 class _NothingWrong(Exception):
-    """Ends a transaction that must leave nothing behind."""
+    """Ends a transaction without any effect."""
 
 
 def _with_culprit(
     error: ConnectorError, database: Database, statement: Statement, records: Sequence[Any]
 ) -> ConnectorError:
-    """Return the error with the record that causes it.
+    """Return the error with the record that caused it.
 
-    The record is found by writing one after the other in a transaction that is rolled back.
+    The record is found by writing the records one by one in a transaction that is rolled back.
     """
     from sqlalchemy.exc import DBAPIError
 

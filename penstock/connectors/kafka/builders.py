@@ -79,7 +79,7 @@ class KafkaSourceBuilder(_ClientBuilder, Generic[T]):
         try:
             re.compile(topic_pattern)
         except re.error as error:
-            raise ValueError(f"the topic pattern {topic_pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"the topic pattern {topic_pattern!r} is not a regular expression: {error}") from None
         return self._read("pattern", topic_pattern)
 
     def set_partitions(self, partitions: Set[KafkaTopicPartition]) -> Self:
@@ -168,7 +168,7 @@ class KafkaSourceBuilder(_ClientBuilder, Generic[T]):
             raise ValueError("a KafkaSource needs set_value_only_deserializer() or set_deserializer()")
         for offsets in (self._starting, self._stopping):
             if offsets is not None and offsets.needs_group and not self._properties.get("group.id"):
-                raise ValueError("committed offsets are those of a group: call set_group_id()")
+                raise ValueError("committed offsets belong to a consumer group: call set_group_id()")
         return KafkaSource(
             dict(self._properties),
             self._deserializer,

@@ -129,7 +129,7 @@ class OriginCommitter:
         return sending
 
     def _first_look(self, producer: Any) -> Any | None:
-        """Return the error that keeps a new producer from taking over; None if a short wait shows none."""
+        """Return the error that prevents a new producer from taking over, or None if a short wait shows no error."""
         try:
             producer.init_transactions(min(LOOK_SECONDS, self._timeout))
         except library().KafkaException as error:
@@ -175,9 +175,9 @@ class OriginCommitter:
                     raise
 
     def _handle_failure(self, exception: Exception, seconds: float) -> None:
-        """Find out the outcome of a commit that failed, and raise.
+        """Determine the outcome of a failed commit, and raise an error.
 
-        It is unknown whether the transaction was committed. A new producer makes sure that it has ended, and the marker
+        It is unknown whether the transaction was committed. A new producer ensures that it has ended, and the marker
         then shows the outcome.
         """
         error, code = exception.args[0], library().KafkaError
@@ -190,8 +190,9 @@ class OriginCommitter:
         # Kafka also fences a producer whose transaction took too long.
         if fenced and seconds < self._timeout:
             raise ConnectorError(
-                f"the transactional id {self.origin!r} was taken over by someone else: this job runs a second time, or "
-                "another one has the same prefix (set_transactional_id_prefix). What was prepared is in the checkpoint"
+                f"the transactional id {self.origin!r} was taken over by another producer: the same job runs a "
+                "second time, or another job uses the same prefix (set_transactional_id_prefix). The prepared "
+                "records are in the checkpoint"
             ) from exception
         sending.errors = undelivered
         sending.check()
@@ -206,7 +207,7 @@ class OriginCommitter:
         try:
             sending.producer.abort_transaction(ABORT_SECONDS)
         except library().KafkaException as error:
-            log.debug("nothing was aborted for %r: %s", self.origin, error)
+            log.debug("no transaction was aborted for %r: %s", self.origin, error)
         sending.close()
 
     def close(self) -> None:
@@ -266,13 +267,14 @@ class Markers:
                 f"the settings of topic {self._topic!r}",
             )
         except AccessDenied as error:
-            log.info("whether topic %r is compacted is not known: %s", self._topic, error)
+            log.info("cannot find out whether topic %r is compacted: %s", self._topic, error)
             return
         policy = found["cleanup.policy"].value
         if policy != "compact":
             raise SchemaMismatch(
-                f"topic {self._topic!r} in Kafka at {self.servers} has cleanup.policy={policy}, but must be compacted "
-                "only: it says what was committed, and must not forget"
+                f"topic {self._topic!r} in Kafka at {self.servers} has cleanup.policy={policy}, but must have "
+                "cleanup.policy=compact only: it records which transactions were committed, and Kafka must not "
+                "delete these records"
             )
 
     def read(self, origin: str, patience: float) -> list[str]:
@@ -286,8 +288,8 @@ class Markers:
                 return committed or []
             if time.monotonic() > until:
                 raise ConnectorError(
-                    f"topic {self._topic!r} in Kafka at {self.servers} has a transaction that does not end, and behind "
-                    f"it the marker of {origin!r}"
+                    f"topic {self._topic!r} in Kafka at {self.servers} has a transaction that does not end. It "
+                    f"hides the marker of {origin!r}"
                 )
             time.sleep(0.1)
 

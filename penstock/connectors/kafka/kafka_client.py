@@ -115,7 +115,7 @@ class Client:
         except confluent.KafkaException as error:
             raise ConfigurationError(
                 f"Kafka's client does not accept its settings: {error.args[0].str()}; "
-                "they are those of librdkafka, which shares most names with the Java client"
+                "the settings of librdkafka are allowed; most of them have the same names as in the Java client"
             ) from error
 
     def call(self, action: Callable[[Any], T], what: str, retries: Retries | None = None) -> T:
@@ -140,7 +140,7 @@ class Client:
         """Raise the error if another attempt would not change it."""
         kind = lasting_kind(error)
         if kind is not None:
-            raise kind(f"{what}: Kafka at {self.servers} says no: {error.str()}")
+            raise kind(f"{what}: Kafka at {self.servers} rejected the request: {error.str()}")
 
     def topics(self, topic: str | None = None, retries: Retries | None = None) -> dict[str, Any]:
         """Return the servers' metadata of one topic, or of all topics, by name."""
@@ -149,7 +149,7 @@ class Client:
         return self.call(lambda client: self._list_topics(client, topic, what), what, retries)
 
     def _list_topics(self, client: Any, topic: str | None, what: str) -> dict[str, Any]:
-        """Ask for a short time, read the reasons of a missing answer from the callback, and ask again."""
+        """Ask for a short time, read the reason for a missing answer from the callback, and ask again."""
         name = {} if topic is None else {"topic": topic}
         confluent, until = library(), time.monotonic() + ANSWER_SECONDS
         while True:

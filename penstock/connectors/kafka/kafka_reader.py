@@ -197,13 +197,14 @@ class KafkaReader(SourceReader):
             first, end = finder.at([where], EARLIEST)[where], finder.at([where], LATEST)[where]
         if split.reset is None:
             raise OffsetOutOfRange(
-                f"topic {split.topic!r}, partition {split.partition}: offset {split.offset} is to be read next, but "
-                f"Kafka at {client.servers} has only those from {first} to {end}. Either retention deleted what was "
-                "not read in time (raise retention.ms or retention.bytes, and start again from an earlier savepoint or "
-                "from earliest()), or the topic was made anew (start without the old state)"
+                f"topic {split.topic!r}, partition {split.partition}: the next offset to read is {split.offset}, "
+                f"but Kafka at {client.servers} has only the offsets from {first} to {end}. Either retention "
+                "deleted records before they were read (raise retention.ms or retention.bytes, and start again "
+                "from an earlier savepoint or "
+                "from earliest()), or the topic was deleted and created again (start without the old state)"
             )
         start = first if split.reset == EARLIEST else end
-        log.warning("%s has no offset %d; it is read from %d on", split.split_id, split.offset, start)
+        log.warning("%s has no offset %d; reading continues from offset %d", split.split_id, split.offset, start)
         key = split.topic, split.partition
         self._splits[key] = replace(split, offset=start)
         self._unassign(key)
@@ -230,7 +231,7 @@ class KafkaReader(SourceReader):
         with self._asking() as client:
             for topic in sorted({topic for topic, _ in self._splits}):
                 client.partitions(topic)
-        log.warning("Kafka did not know a topic for a moment: %s", error.str())
+        log.warning("Kafka temporarily reported a topic as unknown: %s", error.str())
 
     # --- committing, for tools that show the group's lag ---
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -254,7 +255,7 @@ class KafkaReader(SourceReader):
 
 
 class _Outage:
-    """The time since the servers stopped answering.
+    """The duration of an outage of the servers.
 
     The library reconnects by itself. This class only decides when to give up.
     """
@@ -277,10 +278,7 @@ class _Outage:
         return self._error is not None and time.monotonic() >= self._next
 
     def check(self, client: Client) -> None:
-        """Look for a reason why nothing was read.
-
-        If no server answers, ask again from time to time, and raise in the end.
-        """
+        """Raise an error if the servers do not answer for too long. Call this when nothing was read."""
         try:
             client.topics(retries=ONE_TRY)
         except ConnectorError as error:
@@ -292,7 +290,7 @@ class _Outage:
                     f"Kafka at {client.servers} did not answer {self._tries} times in a row: {self._error.str()}"
                 ) from error
             wait = min(self._retries.delay * 2**self._tries, self._retries.longest)
-            log.warning("Kafka at %s does not answer; it is asked again in %.1f s", client.servers, wait)
+            log.warning("Kafka at %s does not answer; trying again in %.1f s", client.servers, wait)
             self._next = time.monotonic() + wait
         else:
             self.over()

@@ -82,7 +82,10 @@ class Serializer:
         self._plain_topic = schema.topic if isinstance(schema.topic, str) and _is_plain(schema) else None
 
     def chunk(self, values: list[Any], timestamps: list[int | None] | None) -> list[ToSend] | None:
-        """Return the records of a chunk; None if one of them fails, so that the caller goes through them one by one."""
+        """Return the records of a chunk, or None if one of them fails.
+
+        The caller then processes the records one by one.
+        """
         try:
             return list(self._all(values, timestamps))
         except Exception:
@@ -278,8 +281,8 @@ class Sending:
             raise exception
         size = len(value) if value is not None else 0
         raise ConnectorError(
-            f"a record of {size} bytes is not accepted for topic {topic!r} in Kafka at {self.client.servers}: "
-            f"{error.str()}; the most is set by message.max.bytes here and in the topic"
+            f"a record of {size} bytes is too large for topic {topic!r} in Kafka at {self.client.servers}: "
+            f"{error.str()}; message.max.bytes, of the producer and of the topic, sets the largest size"
         ) from exception
 
     def check(self) -> None:

@@ -86,9 +86,9 @@ class KafkaSplit:
     offset: int
     stop: int | None = None
     reset: int | None = None
-    """Stand-in for an offset that does not exist: EARLIEST or LATEST.
+    """Replacement for an offset that does not exist: EARLIEST or LATEST.
 
-    It holds until the first record, and never after a restore.
+    It applies until the first record, and never after a restore.
     """
 
     @property
@@ -182,7 +182,7 @@ class KafkaSource(Source[OUT]):
 
 
 class KafkaEnumerator(SplitEnumerator):
-    """Finds partitions. The first ones start where the source says, later ones at their beginning."""
+    """Finds partitions. The first partitions start at the configured offsets, later ones at their beginning."""
 
     def __init__(self, source: KafkaSource) -> None:
         self._source = source
@@ -209,7 +209,7 @@ class KafkaEnumerator(SplitEnumerator):
             new = [where for where in self._look() if where not in self._known]
             return self._splits(new, KafkaOffsetsInitializer.earliest())
         except ConnectorError as error:
-            log.warning("looking for new partitions failed, and is tried again later: %s", error)
+            log.warning("looking for new partitions failed; trying again later: %s", error)
             return ()
 
     def _look(self) -> list[KafkaTopicPartition]:

@@ -180,7 +180,10 @@ class FlinkKafkaProducer(Sink):
             brokers, topic, serialization_schema = topic, serialization_schema, producer_config  # type: ignore[assignment]
             producer_config, self._partitioner = {"bootstrap.servers": brokers}, FlinkFixedPartitioner()
         if not isinstance(producer_config, Mapping):
-            raise TypeError(f"a FlinkKafkaProducer needs (topic, schema, properties), not {producer_config!r} as third")
+            raise TypeError(
+                "the arguments of FlinkKafkaProducer are (topic, schema, properties); the properties "
+                f"cannot be {producer_config!r}"
+            )
         if isinstance(kafka_producer_pool_size, FlinkKafkaPartitioner):
             self._partitioner = kafka_producer_pool_size
         elif isinstance(kafka_producer_pool_size, Semantic):

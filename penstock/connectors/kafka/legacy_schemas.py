@@ -82,7 +82,7 @@ class KeyOf(SerializationSchema):
 
 @dataclass(frozen=True)
 class ValueOf(SerializationSchema):
-    """The values of a keyed schema."""
+    """A schema for the values of a keyed schema."""
 
     schema: KeyedSerializationSchema
 

@@ -73,7 +73,7 @@ class OffsetFinder:
     def offsets_of_group(self, partitions: Sequence[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """Return the offsets that the group has committed, for partitions that have one."""
         if self.group is None:
-            raise ValueError("committed offsets are those of a group: call set_group_id()")
+            raise ValueError("committed offsets belong to a consumer group: call set_group_id()")
         made = library().TopicPartition
         asked = [made(where.topic, where.partition) for where in partitions]
         answers = self.client.call(
@@ -103,7 +103,9 @@ class KafkaOffsetsInitializer(ABC):
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """Take the first record with at least this timestamp, in epoch milliseconds; if there is none, the end."""
+        """Start at the first record with at least this timestamp, in epoch milliseconds, or at the end if there is
+        none.
+        """
         if not isinstance(timestamp, int) or timestamp < 0:
             raise ValueError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
         return _At(timestamp)
@@ -188,6 +190,7 @@ def _complete(
     if reset.timestamp is None:
         names = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
         raise NotFound(
-            f"{what} for {names}; give a KafkaOffsetResetStrategy (EARLIEST or LATEST) to say where to start then"
+            f"{what} for {names}; set a KafkaOffsetResetStrategy (EARLIEST or LATEST) that chooses the start in "
+            "this case"
         )
     return known | finder.at(missing, reset.timestamp)

@@ -303,11 +303,13 @@ def explain_error(error: Exception, config: RMQConnectionConfig) -> ConnectorErr
     errors = pika().exceptions
     if isinstance(error, (errors.ProbableAuthenticationError, errors.AuthenticationError)):
         who = "the user of the URI" if config.uri else f"user {config.user_name!r}"
-        return AccessDenied(f"RabbitMQ at {config.address} does not let in {who}: {error}")
+        return AccessDenied(f"RabbitMQ at {config.address} rejected the login of {who}: {error}")
     if isinstance(error, errors.ProbableAccessDeniedError) or getattr(error, "reply_code", 0) == 530:
         kind = NotFound if "not found" in str(error) else AccessDenied
         return kind(f"RabbitMQ at {config.address} refuses virtual host {config.virtual_host!r}: {error}")
     if "inequivalent arg" in str(error):
-        return SchemaMismatch(f"RabbitMQ at {config.address} has such a queue with other properties: {error}")
+        return SchemaMismatch(
+            f"RabbitMQ at {config.address} already has a queue of this name with other properties: {error}"
+        )
     meaning = _MEANINGS.get(getattr(error, "reply_code", 0))
-    return meaning(f"RabbitMQ at {config.address} says no: {error}") if meaning is not None else None
+    return meaning(f"RabbitMQ at {config.address} rejected the request: {error}") if meaning is not None else None

@@ -120,7 +120,7 @@ class RMQSink(Sink[IN]):
         return pika().BasicProperties(delivery_mode=2)
 
     def compute_mandatory(self, value: Any) -> bool:
-        """Return True if the job must fail when no queue gets the message. By default such a message is lost."""
+        """Return True if the job must fail when a message reaches no queue. By default such a message is lost."""
         return False
 
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:

@@ -1,4 +1,4 @@
-"""Reading a queue, with acknowledgements once a checkpoint holds the messages."""
+"""Reads a queue, and acknowledges its messages once a checkpoint contains their effects."""
 
 from __future__ import annotations
 
@@ -111,10 +111,7 @@ class QueueConsumer:
 
     # --- reading ---
     def _subscribe(self, channel: Any, declare: bool) -> None:
-        """Start on a new connection.
-
-        Messages that were read on the connection before cannot be acknowledged any more, and come again.
-        """
+        """Start to consume on a new connection. Unacknowledged messages of the previous connection come again."""
         self._leftovers.update(dict.fromkeys(self._ids, time.monotonic()))
         self._ids.clear()
         self._arrived.clear()
@@ -202,9 +199,9 @@ class QueueConsumer:
             del self._leftovers[message_id]
 
     def acknowledge(self, checkpoint: int) -> None:
-        """Acknowledge the messages up to this checkpoint, which will never be needed again.
+        """Acknowledge the messages up to this checkpoint, which no recovery will need.
 
-        If the broker cannot be told, it sends them again, and their ids are known.
+        If the broker does not get the acknowledgement, it sends these messages again, and their ids are known.
         """
         covered = [batch for batch in self._waiting if batch.checkpoint <= checkpoint]
         self._waiting = self._waiting[len(covered) :]

@@ -63,7 +63,7 @@ class QueueWriter(SinkWriter):
         self._batch, self._bytes = [], 0
         if self._returned:
             raise NotFound(
-                f"RabbitMQ has no queue for {len(self._returned)} messages; the first to {self._returned[0]}"
+                f"RabbitMQ has no queue for {len(self._returned)} messages. The first was sent to {self._returned[0]}"
             )
 
     def _transaction(self) -> None:

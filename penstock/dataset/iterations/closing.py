@@ -204,7 +204,7 @@ class IterationLowering:
 
     def _make(self, step: Step) -> StreamRef:
         if step.operator is None:
-            raise UnsupportedOperation(f"{step.name} inside of {self._iteration.name}: iterations cannot be nested")
+            raise UnsupportedOperation(f"{step.name} is inside {self._iteration.name}: iterations cannot be nested")
         step.operator.sets = list(step.sets)
         inputs = [self._input(data, Broadcast()) for data in step.sets.values()]
         inputs += [self._input(refs) for refs in step.inputs]
@@ -256,7 +256,7 @@ class IterativeDataSet(_Registers, DataSet):
         check_type("close_with", "iteration_result", iteration_result, DataSet)
         _check_closed(iteration)
         if not iteration.depends(iteration_result.refs, (iteration.head,)):
-            raise ProgramError(f"{iteration.name}: the result of a superstep does not come from its elements")
+            raise ProgramError(f"{iteration.name}: the result of a superstep does not depend on its elements")
         iteration.result = iteration_result.refs
         if termination_criterion is not None:
             check_type("close_with", "termination_criterion", termination_criterion, DataSet)
@@ -274,14 +274,17 @@ class SolutionSet(DataSet):
     def check_key(self, key: Key, method: str) -> None:
         paths = [getattr(each.selector, "paths", None) for each in (key, self.key)]
         if paths[0] != paths[1] or (paths[0] is None and not _is_same_function(key, self.key)):
-            raise ProgramError(f"{method}: a solution set can only be joined and co-grouped by its own keys")
+            raise ProgramError(f"{method}: a solution set can be joined and co-grouped only by its own keys")
 
     def add(self, name: str, *_: Any, **__: Any) -> DataSet:
-        raise ProgramError(f"{name}: a solution set can only be joined or co-grouped, by its own keys")
+        raise ProgramError(f"{name}: the only operations on a solution set are joins and co-groups by its own keys")
 
 
 class DeltaIteration(_Registers):
-    """A delta iteration: a solution set of which each superstep changes a part, and the workset of the next one."""
+    """A delta iteration.
+
+    Each superstep changes a part of the solution set, and produces the workset of the next superstep.
+    """
 
     def __init__(self, solution: DataSet, workset: DataSet, max_iterations: int, keys: tuple[Any, ...]) -> None:
         check_type("iterate_delta", "workset", workset, DataSet)
@@ -317,7 +320,7 @@ class DeltaIteration(_Registers):
         check_type("close_with", "new_workset", new_workset, DataSet)
         _check_closed(iteration)
         if not iteration.depends(new_workset.refs, (iteration.head,)):
-            raise ProgramError(f"{iteration.name}: the new workset does not come from the workset")
+            raise ProgramError(f"{iteration.name}: the new workset does not depend on the workset")
         iteration.result, iteration.delta = new_workset.refs, solution_set_delta.refs
         return DataSet(self._env, (Ref(iteration.result_step()),), self._kind)
 

@@ -15,7 +15,7 @@ log = logging.getLogger("penstock.job")
 
 
 class IterationDriver:
-    """Decides from the reports of all slots."""
+    """Decides after each superstep, from the reports of all slots, whether another superstep follows."""
 
     def __init__(
         self,

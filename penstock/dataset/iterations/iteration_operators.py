@@ -61,7 +61,7 @@ class HeadSource(Source):
 
 
 class HeadReader(Reader):
-    """Emits what its role says, when an order comes."""
+    """Emits the elements of its role when an order arrives."""
 
     def __init__(self, source: HeadSource, context: OperatorContext) -> None:
         self._source = source
@@ -200,7 +200,10 @@ class SuperstepOperator(Operator):
     """
 
     def __init__(self, identity: Identity, inner: DataSetOperator, static: Sequence[bool]) -> None:
-        """Wrap an operator. `static` says for each input, broadcast sets first, that it comes from outside."""
+        """Wrap an operator.
+
+        `static` has a flag for each input, broadcast sets first: True if the input comes from outside.
+        """
         super().__init__()
         self.identity = identity
         self.inner = inner

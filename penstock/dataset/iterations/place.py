@@ -1,4 +1,4 @@
-"""The part of an iteration that lies in one slot: elements between two supersteps, the solution set, aggregators."""
+"""The part of an iteration in one slot: elements between two supersteps, the solution set, and aggregators."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.engine.operators.slot_shared import shared
 
 @dataclass(frozen=True)
 class Order:
-    """What the driver wants of all slots next."""
+    """The driver's next order to all slots."""
 
     number: int
     """Number of the order, from 1 on. It is that of the superstep, unless the iteration ends."""
     ends: bool = False
-    """True if the iteration ends, so that its result is to be emitted."""
+    """True if the iteration has ended and its result must be emitted."""
     aggregates: dict[str, Any] = field(default_factory=dict)
     """The aggregates of the superstep before, by name."""
 

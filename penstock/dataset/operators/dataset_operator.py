@@ -48,7 +48,7 @@ class DataSetRuntimeContext(SlotRuntimeContext):
         return name in self._sets
 
     def get_broadcast_variable_with_initializer(self, name: str, initializer: Any) -> Any:
-        """Return what a function makes of a broadcast set."""
+        """Return the result of a function applied to a broadcast set."""
         initialize = getattr(initializer, "initialize_broadcast_variable", initializer)
         return initialize(self.get_broadcast_variable(name))
 
@@ -83,7 +83,7 @@ class DataSetRuntimeContext(SlotRuntimeContext):
         if not isinstance(accumulator, Accumulator):
             raise TypeMismatch(f"the accumulator '{name}' must be an Accumulator, not {accumulator!r}")
         if name in self.accumulators:
-            raise ContextError(f"there is an accumulator '{name}' already")
+            raise ContextError(f"an accumulator '{name}' exists already")
         self.accumulators[name] = accumulator
 
     def get_accumulator(self, name: str) -> Accumulator | None:
@@ -189,7 +189,7 @@ class DataSetOperator(Operator):
 
     # --- the end ---
     def finish(self) -> Iterator[None]:
-        """Process what has waited, emit what is left, and send the accumulators."""
+        """Process the waiting elements, emit the remaining results, and send the accumulators."""
         if self._waiting is not None:
             self._begin()
             for piece in self._waiting.pieces():
@@ -203,7 +203,7 @@ class DataSetOperator(Operator):
         self._send_accumulators()
 
     def rest(self) -> Iterator[Iterable[Any] | None]:
-        """Yield the results that are known only when all elements have come."""
+        """Yield the results that depend on all elements. Called after the last element."""
         return iter(())
 
     def _send_accumulators(self) -> None:
@@ -220,7 +220,7 @@ class DataSetOperator(Operator):
             self.send()
 
     def emit_in_steps(self, results: Iterable[Any] | None) -> Iterator[None]:
-        """Emit results, which may be many, and stop whenever the output can be taken away."""
+        """Emit results in steps, so that the output of each step can leave before the next one."""
         try:
             for result in results or ():
                 self._ready.append(result)
@@ -234,7 +234,7 @@ class DataSetOperator(Operator):
         """Emit what is ready."""
         ready, self._ready = self._ready, []
         if any(value is None for value in ready):
-            raise self.failure(TypeMismatch(f"{self.context.name} gave None, which cannot be an element"), [])
+            raise self.failure(TypeMismatch(f"{self.context.name} returned None, which cannot be an element"), [])
         if ready:
             self.emit(ready, None)
 

@@ -13,9 +13,9 @@ FIRST, SECOND = 0, 1
 
 
 class SortMergeJoin(SortingOperator):
-    """Joins the elements of two inputs that have the same key.
+    """Joins elements of two inputs with equal keys.
 
-    The elements of the second side with one key are held in memory; those of the first pass by.
+    For each key, the elements of the second input are held in memory while those of the first are read one by one.
     """
 
     def __init__(
@@ -28,8 +28,8 @@ class SortMergeJoin(SortingOperator):
     ) -> None:
         """Create the operator.
 
-        `keeps` says for each side that elements without a partner are joined with None, `is_flat` that the function
-        gives any number of results.
+        `keeps` has a flag for each side: True if elements without a partner are joined with None. `is_flat` is True if
+        the function returns any number of results.
         """
         # The second side is the first input, so that it comes first within a key.
         super().__init__(function, method, sorts[SECOND], sorts[FIRST])

@@ -108,8 +108,8 @@ class HashJoin(RecordOperator):
     ) -> None:
         """Create the operator.
 
-        `keys` are those of the elements and of the other side. `keeps` says that elements without a partner are joined
-        with None, `is_flat` that the function gives any number of results.
+        `keys` are the keys of the elements and of the other side. `keeps` is True if elements without a partner are
+        joined with None. `is_flat` is True if the function returns any number of results.
         """
         super().__init__(function, method)
         self.keys = keys
@@ -156,7 +156,10 @@ class NumberElements(RecordOperator):
     COUNTS = "the counts of all partitions"
 
     def __init__(self, is_dense: bool) -> None:
-        """Create the operator. Dense numbers need the counts of all partitions; others only differ."""
+        """Create the operator.
+
+        Dense numbers have no gaps, so they need the counts of all partitions. Other numbers are only unique.
+        """
         super().__init__()
         self.is_dense = is_dense
 

@@ -1,1 +1,1 @@
-"""The plan of a DataSet program: its steps, what is known of their elements, and the keys that they use."""
+"""The plan of a DataSet program: its steps, the kinds of their elements, and the keys."""

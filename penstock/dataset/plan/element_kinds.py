@@ -1,4 +1,4 @@
-"""What is known of the elements of a data set while the program is built, so that errors come early.
+"""The kinds of elements of a data set, as far as they are known before the program runs. They allow early errors.
 
 A kind is the class of a plain value, a TupleKind, a RowKind, or None if nothing is known.
 """
@@ -33,7 +33,7 @@ Kind = type | TupleKind | RowKind | None
 
 
 def kind_of(value: Any) -> Kind:
-    """Return the kind of a value; None for None, of which nothing is known."""
+    """Return the kind of a value, or None if the value is None and its kind is unknown."""
     if value is None:
         return None
     if isinstance(value, Row):
@@ -79,7 +79,7 @@ def pick_fields(kind: Kind, positions: Iterable[int], method: str) -> Kind:
     if kind is None:
         return None
     if not isinstance(kind, TupleKind):
-        raise TypeMismatch(f"{method} works on tuples, and the elements are of type {describe(kind)}")
+        raise TypeMismatch(f"{method} needs tuples, but the elements are of type {describe(kind)}")
     for position in positions:
         check_position(kind, position, method)
     return TupleKind(tuple(kind.fields[position] for position in positions))

@@ -29,11 +29,11 @@ class Aggregate:
         method = aggregation.value
         if kind is not None:
             if not isinstance(kind, TupleKind):
-                raise TypeMismatch(f"{method} works on tuples, and the elements are of type {describe(kind)}")
+                raise TypeMismatch(f"{method} needs tuples, but the elements are of type {describe(kind)}")
             check_position(kind, position, method)
             field = kind.fields[position]
             if aggregation is Aggregations.SUM and field is not None and field not in _NUMBERS:
-                raise TypeMismatch(f"sum adds numbers, and field {position} is of type {describe(field)}")
+                raise TypeMismatch(f"sum adds numbers, but field {position} is of type {describe(field)}")
         copy = Aggregate()
         copy._folds = {**self._folds, position: aggregation}
         return copy
@@ -56,7 +56,7 @@ class Extreme:
             raise TypeMismatch(f"{method} needs at least one position")
         if kind is not None:
             if not isinstance(kind, TupleKind):
-                raise TypeMismatch(f"{method} works on tuples, and the elements are of type {describe(kind)}")
+                raise TypeMismatch(f"{method} needs tuples, but the elements are of type {describe(kind)}")
             for position in positions:
                 check_position(kind, position, method)
         self._fields = itemgetter(*positions)

@@ -36,7 +36,7 @@ class Key:
         if len(self.kinds) != len(other.kinds):
             raise TypeMismatch(f"{where}: the keys have {len(self.kinds)} and {len(other.kinds)} fields")
         if any(map(differ, self.kinds, other.kinds)):
-            raise TypeMismatch(f"{where}: the keys have the types {own} and {others}, so that none are equal")
+            raise TypeMismatch(f"{where}: the keys have the types {own} and {others}, which are never equal")
 
 
 def key_of_fields(keys: Sequence[Any], kind: Kind, method: str) -> Key:
@@ -65,7 +65,7 @@ def _path(key: Any, kind: Kind, method: str) -> tuple[Path, Kind]:
 
 
 def _step(part: int | str, kind: Kind, method: str, before: Path) -> tuple[Path, Kind]:
-    """Go one field further. Fields of elements of which nothing is known are found when the program runs."""
+    """Append one field to the path. If the kind of the element is unknown, the field is found when the program runs."""
     match kind:
         case None:
             return (*before, part), None
@@ -110,7 +110,7 @@ class FieldKey:
         return key
 
     def _check_nulls(self, element: Any) -> None:
-        """Raise an error if None is in a tuple. In a row it is a value like others."""
+        """Raise an error if the key field of a tuple is None. In a row, None is a normal value."""
         for path in self.paths:
             holder = read_field(element, path[:-1]) if path else None
             if read_field(element, path) is None and not isinstance(holder, Row):

@@ -43,7 +43,7 @@ class Step:
     sets: dict[str, Refs] = field(default_factory=dict)
     """Broadcast sets by name."""
     make: Callable[[Lowering], StreamRef] | None = None
-    """Function that adds something else than a source or an operator to a program: an iteration."""
+    """Function that adds an iteration to a program, instead of a source or an operator."""
     combiner: Step | None = None
     """The step that does a part of this one's work before the exchange, with the same function."""
 

@@ -51,8 +51,9 @@ def _exchanges(plan: Plan) -> Iterator[tuple[int, int]]:
 class Arrivals:
     """Brings the parcels of a stage into the order of their senders. Early parcels wait on disk.
 
-    A shuffle delivers parcels in any order. A task that is run again must do exactly what it did before; otherwise the
-    results of tasks that read its first output and of those that read its second would not fit together.
+    A shuffle delivers parcels in any order. A task that runs again must produce exactly the same output as before.
+    Otherwise the results of tasks that read its first output would not match the results of tasks that read its second
+    output.
     """
 
     def __init__(self, origins: list[Origin], folder: str | None = None) -> None:
@@ -63,7 +64,7 @@ class Arrivals:
         self._early: dict[tuple[Origin, int], tuple[int, int]] = {}
 
     def take(self, parcel: Parcel) -> Iterator[Parcel]:
-        """Take a parcel that has arrived, and iterate over the parcels whose turn it is now."""
+        """Take a parcel that has arrived, and iterate over the parcels that are next in the order."""
         if not self._awaited or (self._awaited[0], self._number) != (parcel.origin, parcel.number):
             self._keep(parcel)
             return

@@ -83,7 +83,7 @@ class BatchStage:
                 else:
                     yield from self._take(parcel)
             if missing := self._arrivals.missing():
-                raise InputCut(f"stage {self._stage} of slot {self._index} has not heard everything from {missing}")
+                raise InputCut(f"stage {self._stage} of slot {self._index} has not received all input from {missing}")
             yield from self._finish()
         except OperatorFailed as failed:
             raise OperatorFailed(replace(failed.failure, stage=self._stage)) from failed
@@ -136,7 +136,7 @@ class BatchStage:
             yield from self._outlet.enough()
         report = self._slot.report()
         if not report.finished:
-            raise RuntimeError(f"stage {self._stage} of slot {self._index} has read everything and has not finished")
+            raise RuntimeError(f"stage {self._stage} of slot {self._index} has read all its input and has not finished")
         failures = [*([report.failure] if report.failure else []), *self._slot.close()]
         if failures:
             raise OperatorFailed(failures[0])
@@ -156,7 +156,7 @@ class Outlet:
         self.committables: list[tuple[str, int, list[Any]]] = []
 
     def enough(self) -> Iterator[Sent]:
-        """Send the gathered output if there is enough of it."""
+        """Send the gathered output if it is large enough."""
         waiting = self._slot.waiting()
         if waiting >= self.most:
             yield from self._frames(waiting)
@@ -208,7 +208,7 @@ def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report
         report.watermarks.update(told.watermarks)
         ended += parcel.is_last
     if ended != plan.stages * plan.slots:
-        raise RuntimeError(f"{ended} of {plan.stages * plan.slots} tasks have told the driver of their end")
+        raise RuntimeError(f"{ended} of {plan.stages * plan.slots} tasks have reported their end to the driver")
     return list(reports.values())
 
 

@@ -148,7 +148,9 @@ class Archive:
         try:
             self._owner.note_published(metadata.number)
         except StorageError as error:
-            log.warning("checkpoint %d is complete, and could not be noted as the newest: %s", metadata.number, error)
+            log.warning(
+                "checkpoint %d is complete, but it could not be recorded as the newest: %s", metadata.number, error
+            )
         return path
 
     def carry_out(self, order: StorageOrder) -> None:
@@ -156,7 +158,7 @@ class Archive:
         try:
             self._owner.check()
         except StorageError as error:
-            log.warning("%s; what was to be deleted is left behind, since the job may have another owner", error)
+            log.warning("%s; old files are not deleted, since the job may have another owner", error)
             return
         match order:
             case Drop():
@@ -176,12 +178,12 @@ class Archive:
         try:
             delete_snapshot(path)
         except PenstockError as error:
-            log.warning("%s; it is left behind", error)
+            log.warning("%s; it is not deleted", error)
 
     def _tidy(self, order: Tidy) -> None:
-        """Record the checkpoints that stay, then delete the others.
+        """Record the checkpoints that are kept, then delete the others.
 
-        A new owner that begins in between must not rely on a checkpoint that is about to go.
+        A new owner that begins in between must not rely on a checkpoint that will be deleted.
         """
         try:
             self._owner.end(order.finished, order.kept)
@@ -190,7 +192,7 @@ class Archive:
                 self._owner.forget()
                 self.store.delete_if_empty()
         except StorageError as error:
-            log.warning("%s; checkpoints are left behind", error)
+            log.warning("%s; checkpoints are not deleted", error)
 
 
 def reply(answer: Reply) -> None:

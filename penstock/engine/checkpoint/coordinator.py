@@ -135,7 +135,7 @@ class Coordinator:
         self._restored_in_all += 1
 
     def next_due(self) -> int | None:
-        """Return the time at which the next checkpoint should begin; None if there should be none."""
+        """Return the time at which the next checkpoint should begin, or None if checkpoints are off."""
         rules = self._rules
         periodic = [p for p in self._pending.values() if p.request is None]
         if rules.interval is None or len(periodic) >= rules.max_concurrent:
@@ -211,7 +211,7 @@ class Coordinator:
 
     # --- answers of slots ---
     def receive(self, answers: list[Acknowledgement], now: int) -> None:
-        """Take in the slots' answers: publish complete checkpoints, give up failed ones."""
+        """Process the slots' answers: publish complete checkpoints, and give up failed ones."""
         for answer in sorted(answers, key=lambda a: (a.number, a.slot)):
             pending = self._pending.get(answer.number)
             if pending is None:
@@ -250,7 +250,7 @@ class Coordinator:
 
     # --- answers of storage ---
     def note_published(self, metadata: Metadata, path: str, now: int) -> None:
-        """Take in that a checkpoint or savepoint is complete."""
+        """Record that a checkpoint or savepoint is complete."""
         pending = self._pending.pop(metadata.number)
         self.history = _append(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
         self._completed_in_all += 1
@@ -389,7 +389,10 @@ class Coordinator:
         self.agenda.extend(Reply(request, error=error) for request in requests)
 
     def release(self, keep: bool, finished: bool) -> None:
-        """Order the deletion of checkpoints at the end of the job. With `keep`, the retained ones stay."""
+        """Order the deletion of checkpoints at the end of the job.
+
+        With `keep`, retained checkpoints are not deleted.
+        """
         self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
 
 

@@ -84,14 +84,14 @@ def decode(data: bytes, folder: str) -> Metadata:
     head, _, body = data.partition(b"\n")
     words = head.decode("utf-8", "replace").split()
     if len(words) != 3 or words[0] != FORMAT or not re.fullmatch("[1-9][0-9]{0,8}", words[1]):
-        raise CorruptSnapshot(f"{where} is no metadata of a Penstock checkpoint or savepoint")
+        raise CorruptSnapshot(f"{where} is not the metadata of a Penstock checkpoint or savepoint")
     if int(words[1]) > VERSION:
         raise UnknownFormat(
             f"{where} has format version {words[1]}; this version of Penstock reads up to {VERSION}: upgrade to read it"
         )
     version = int(words[1])
     if head != f"{_head(version)} {_checksum(version, body)}".encode():
-        raise CorruptSnapshot(f"{where} was torn or changed: it does not match its checksum")
+        raise CorruptSnapshot(f"{where} is truncated or changed: it does not match its checksum")
     return _decode_body(json.loads(body), folder)
 
 
@@ -170,7 +170,7 @@ def shapes_of(plan: Plan) -> dict[str, Shape]:
 
 
 def fingerprint(plan: Plan) -> str:
-    """Return a text that is equal for plans whose slots can take over from each other exactly."""
+    """Return a text that is equal for two plans if slots of one can exactly replace slots of the other."""
     nodes = [[node.uid, node.parallelism, node.max_parallelism] for node in plan.nodes]
     edges = [
         [edge.source, edge.target, edge.input_index, edge.tag, type(edge.partitioning).__name__] for edge in plan.edges

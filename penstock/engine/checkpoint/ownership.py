@@ -90,7 +90,10 @@ class NoOwnership:
         """Write a sign of life every `seconds` seconds, and call `on_displaced` when the job has another owner."""
 
     def end(self, finished: bool, kept: Iterable[Metadata] | None = None) -> None:
-        """Record the end of the job: whether it has finished, and the checkpoints that stay. None stands for all."""
+        """Record the end of the job: whether it has finished, and the checkpoints that are kept.
+
+        None means all checkpoints.
+        """
 
     def forget(self) -> None:
         """Delete all traces of a job that cannot be found again."""
@@ -141,7 +144,7 @@ class Ownership(NoOwnership):
                 self.earlier = earlier
                 self._refuse_if_decided()
                 return
-        raise JobRunning(f"{self._whose()}: {TRIES} times another driver was faster to become its owner")
+        raise JobRunning(f"{self._whose()}: in {TRIES} attempts, another driver became its owner first")
 
     def _applications(self, tokens: dict[int, bytes]) -> list[bytes]:
         """Return the applications of drivers not known to be alive. A living driver ends its own application."""
@@ -169,7 +172,7 @@ class Ownership(NoOwnership):
             raise JobDisplaced(f"{self._whose()}: another driver is about to become its owner. This one ends")
 
     def _claim(self, tokens: dict[int, bytes]) -> bool:
-        """Create the token that follows the given ones, and delete them. Return False if another driver was faster.
+        """Create the next token, and delete the given ones. Return False if another driver was faster.
 
         A number may have become free again in the meantime, because earlier tokens are deleted first. The last token is
         therefore checked again.
@@ -217,7 +220,7 @@ class Ownership(NoOwnership):
     def _refuse_if_decided(self) -> None:
         """Raise JobRunning if another driver commits the results of the job.
 
-        No other driver can begin that any more, since each of them looks for its token after `decide`.
+        After this check no other driver can begin to commit, since each of them checks its token after `decide`.
         """
         names = set(self._storage.names())
         for name in names:
@@ -227,10 +230,13 @@ class Ownership(NoOwnership):
             text = read_or_none(self._storage, name) or b""
             if self._runs(number, text):
                 raise JobRunning(
-                    f"{self._whose()}: {describe_holder(text)}. It commits the results of the job at this moment, and "
-                    "cannot be displaced any more: start again when it has ended"
+                    f"{self._whose()}: {describe_holder(text)}. It is committing the results of the job and can "
+                    "no longer be displaced: start this program again when that driver has ended"
                 )
-            log.warning("%s died while it committed the results of this job: some may be there", describe_holder(text))
+            log.warning(
+                "%s died while it committed the results of this job: some results may already be visible",
+                describe_holder(text),
+            )
 
     def _whose(self) -> str:
         return f"job '{self._holder['job']}' is run by another driver"
@@ -240,7 +246,7 @@ class Ownership(NoOwnership):
             holder = json.loads(text)
             where, driver, limit = Whereabouts.of(holder), holder["driver"], holder["limit"] / 1000
         except (ValueError, KeyError, TypeError):
-            log.warning("token %d in '%s' cannot be read, and is passed over", number, self._storage.url())
+            log.warning("token %d in '%s' cannot be read and is ignored", number, self._storage.url())
             return False
         if self._storage.exists(token_name(number) + OVER):
             return False
@@ -329,7 +335,7 @@ class Ownership(NoOwnership):
                 on_displaced(displaced)
                 return
             except StorageError as error:
-                log.debug("no sign of life could be given: %s", error)
+                log.debug("the driver could not write its sign of life: %s", error)
 
     # --- the end ---
     def end(self, finished: bool, kept: Iterable[Metadata] | None = None) -> None:
@@ -369,7 +375,7 @@ def last_start(job_folder: str) -> Start | None:
                 inherited = _pairs(json.loads(began)["line"])
                 return Start(max(numbers), inherited, _ending(over), int(newest) if newest else None)
             except (ValueError, KeyError, TypeError) as error:
-                raise CorruptSnapshot(f"a record of '{storage.url(name)}' was torn or changed: {error}") from error
+                raise CorruptSnapshot(f"a record of '{storage.url(name)}' is truncated or changed: {error}") from error
         # A later owner has begun meanwhile and deleted this record.
 
 

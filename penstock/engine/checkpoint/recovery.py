@@ -21,8 +21,9 @@ def fit_plan(plan: Plan, metadata: Metadata, where: str, allow_non_restored: boo
             continue
         if node.max_parallelism != shape.max_parallelism and node.max_parallelism_given:
             raise StateNotRestored(
-                f"{node.name} (uid {uid}): max parallelism is {node.max_parallelism}, and {where} was written with "
-                f"{shape.max_parallelism}. It is fixed once state exists: set {shape.max_parallelism}, or none"
+                f"{node.name} (uid {uid}): max parallelism is {node.max_parallelism}, but {where} was written "
+                f"with {shape.max_parallelism}. It cannot change once state exists: set it to "
+                f"{shape.max_parallelism}, or do not set it"
             )
         if node.parallelism > shape.max_parallelism:
             raise StateNotRestored(
@@ -38,8 +39,8 @@ def _check_all_matched(metadata: Metadata, uids: set[str], where: str) -> None:
         names = ", ".join(f"{metadata.shapes[uid].name} (uid {uid})" for uid in lost)
         raise StateNotRestored(
             f"{where}, written by job '{metadata.job_name}', holds state of operators that the program does not have: "
-            f"{names}. The program has the uids {', '.join(sorted(uids))}. Give operators the uids they had, or start "
-            "with allow-non-restored-state (-n) to drop that state"
+            f"{names}. The program has the uids {', '.join(sorted(uids))}. Give the operators the same uids as "
+            "before, or start with allow-non-restored-state (-n) to drop that state"
         )
 
 

@@ -16,7 +16,7 @@ class Ending:
     """The ending of a job by its owner."""
 
     finished: bool
-    """Whether the job came to its end, so that there is nothing to recover."""
+    """Whether the job has finished, so that there is nothing to recover."""
     kept: frozenset[tuple[int, int]] | None = None
     """Owners and numbers of the checkpoints that stay; None for all."""
 
@@ -77,11 +77,11 @@ def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata
 
 
 def missing(counting: Iterable[Metadata], last: Start | None) -> tuple[int, int] | None:
-    """Return owner and number of the newest published checkpoint if it is gone; None if nothing is missing.
+    """Return owner and number of the newest published checkpoint if it is missing, else None.
 
-    `counting` holds the valid checkpoints that exist. One newer than expected is no loss: its owner may have died after
-    publishing it and before noting it. The ending of the job lists the checkpoints that stay. Others were deleted on
-    purpose.
+    `counting` holds the valid checkpoints that exist. A checkpoint newer than the recorded number is no problem: its
+    owner may have died between publishing and recording it. The ending of the job lists the checkpoints that are kept.
+    Others were deleted on purpose.
     """
     if last is None:
         return None

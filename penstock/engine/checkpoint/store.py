@@ -108,7 +108,7 @@ class FolderStore:
         try:
             unneeded = protocol.leftovers(self._storage.names(), needed, since)
         except StorageError as error:
-            log.warning("%s; what is there is left behind", error)
+            log.warning("%s; its files are not deleted", error)
             return
         confirm()
         for name in unneeded:
@@ -120,11 +120,11 @@ class FolderStore:
         self._storage.delete_empty_folder("")
 
     def _delete(self, name: str) -> None:
-        """Delete a file. One that cannot be deleted is left behind with a warning, and the job goes on."""
+        """Delete a file. If that fails, log a warning and continue."""
         try:
             self._storage.delete(name)
         except StorageError as error:
-            log.warning("%s; it is left behind", error)
+            log.warning("%s; it is not deleted", error)
 
 
 class MemoryStore:
@@ -167,7 +167,7 @@ def read_snapshot(path: str) -> Metadata:
         raise NoSuchSnapshot(_nothing_at(path, storage)) from None
     except StorageError as error:
         if isinstance(error.__cause__, NotADirectoryError):
-            raise NoSuchSnapshot(f"there is no checkpoint or savepoint at '{path}': it is no folder") from None
+            raise NoSuchSnapshot(f"there is no checkpoint or savepoint at '{path}': this is not a folder") from None
         raise
     return decode(data, storage.url())
 
@@ -193,7 +193,7 @@ def discard_savepoint(folder: str, files: list[str], uncertain: bool) -> None:
                 storage.delete(posixpath.basename(url))
             storage.delete_empty_folder("")
     except StorageError as error:
-        log.warning("%s; it is left behind", error)
+        log.warning("%s; it is not deleted", error)
 
 
 def _retract(storage: Storage, name: str) -> bool:
@@ -201,14 +201,14 @@ def _retract(storage: Storage, name: str) -> bool:
         storage.delete(name)
         return not storage.exists(name)
     except StorageError as error:
-        log.warning("%s; it is left behind", error)
+        log.warning("%s; it is not deleted", error)
         return False
 
 
 def dispose_savepoint(path: str) -> None:
     """Delete a savepoint."""
     if not read_snapshot(path).savepoint:
-        raise NoSuchSnapshot(f"'{path}' is a checkpoint, which belongs to its job; only savepoints are disposed of")
+        raise NoSuchSnapshot(f"'{path}' is a checkpoint, which belongs to its job; only savepoints can be disposed of")
     delete_snapshot(path)
 
 

@@ -59,7 +59,10 @@ class Writer(ABC):
             builder.end()
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Send a marker to the targets in turn. To all of them, there would be as many markers as channels."""
+        """Send the marker to one target, to each in turn.
+
+        Sending it to all targets would multiply the markers by the channels.
+        """
         self._all[self._marked % len(self._all)].marker(marker)
         self._marked += 1
 
@@ -249,7 +252,7 @@ class KeyGroupWriter(ChosenWriter):
     def choose_rows(self, columns: Columns) -> Sequence[int] | None:
         """Return the target of each row, or None if a key is refused.
 
-        Each distinct key is looked at once. The values then tell which record has the refused key.
+        Each distinct key is hashed once. If a key is refused, the values show the record with that key.
         """
         try:
             hashes = columns.key_hashes(self._key_of)
@@ -300,10 +303,7 @@ class KeyCheck:
         self._receiver.chunk(chunk)
 
     def _accepts(self, columns: Columns) -> bool:
-        """Return True if all keys are known to be good.
-
-        If not, the values tell which record has a bad one.
-        """
+        """Return True if all keys are valid. If not, the values show the record with an invalid key."""
         try:
             found = columns.keys(self._key_of)
             return found is not None and all(stable_hash(key) >= 0 for key in found.distinct)
@@ -326,9 +326,9 @@ class KeyCheck:
 
 
 def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -> BaseException:
-    """Turn the error of a key that is not hashable, such as a list, into one that explains it.
+    """Return an error that explains that a key, such as a list, is not hashable.
 
-    Other errors are those of the key selector.
+    Other errors of the key selector are returned unchanged.
     """
     if not isinstance(error, TypeError) or "unhashable" not in str(error):
         return error

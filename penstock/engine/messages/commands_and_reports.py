@@ -49,7 +49,7 @@ class Deployment:
     watermark_interval: int = 200
     job_parameters: dict[str, str] = field(default_factory=dict)
     search_path: list[str] = field(default_factory=list)
-    """Folders in which the program's own modules may lie."""
+    """Folders that may contain the program's own modules."""
     pyflink: bool = False
     """Whether `import pyflink` finds Penstock in the program's process, and therefore in its slots."""
     cached_files: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Deployment:
     """The right of this attempt to commit; None if no other driver can take it away."""
     measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
     logs: LogSettings | None = None
-    """Log settings of slots; None leaves logging as it is."""
+    """Log settings of slots, or None to keep the current settings."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class CheckpointSettings:
     incremental: bool = True
     compress: bool = False
     inline_below: int = 20 * 1024
-    """Limit in bytes. A smaller share of a slot goes into the metadata instead of a file of its own."""
+    """Limit, in bytes, below which a slot's share goes into the metadata instead of a file."""
     largest_inline: int | None = None
     """Largest share of a slot, in bytes, if checkpoints are in the driver's memory. A larger share is an error."""
     asynchronous: bool = True

@@ -16,7 +16,7 @@ class Bell:
         self._ring = ring
         self._armed = False
         self.works = ring is not None
-        """Whether the driver can hear it. If not, the driver looks for news from time to time."""
+        """Whether the bell reaches the driver. If not, the driver asks for news from time to time."""
 
     def arm(self) -> None:
         """Let the bell ring for news, since an epoch has ended."""

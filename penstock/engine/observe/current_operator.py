@@ -1,4 +1,7 @@
-"""The search for the operator at work. It looks at the stack on demand, so that records cost nothing more."""
+"""The search for the operator that is currently running.
+
+It inspects the stack only when asked, so it costs nothing for each record.
+"""
 
 from __future__ import annotations
 

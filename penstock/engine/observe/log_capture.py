@@ -23,15 +23,14 @@ CUT = " … (cut off)"
 class LogCapture(logging.Handler):
     """A handler of the root logger.
 
-    It counts the lines above the limits, and reports their number when there is room again.
-
-    Errors always pass: they are what somebody will look for.
+    It drops and counts the lines above the limits, and reports their number later. Lines of level ERROR always pass,
+    because users look for them.
     """
 
     def __init__(self, origin: Origin, settings: LogSettings, send: Callable[[Line], bool]) -> None:
         """Create the handler.
 
-        `origin` is that of the slot. `send` must not block, and returns whether it has taken the line.
+        `origin` names the slot. `send` must not block. It returns True if it accepted the line.
         """
         super().__init__()
         self._origin = origin

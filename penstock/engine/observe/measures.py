@@ -35,7 +35,7 @@ class Measures:
         self._described = 0
 
     def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
-        """Return a receiver that counts the records for this one.
+        """Return a receiver that counts the records and passes them to the given one.
 
         With `aged`, it also remembers the event time of records, so that their age can be measured.
         """

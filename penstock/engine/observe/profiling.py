@@ -109,9 +109,9 @@ class _CpuClocks:
         self._read = time.monotonic_ns()
 
     def read(self) -> dict[int, bool]:
-        """Return, by thread, whether it was on a CPU for more than half of the time.
+        """Return for each thread whether it was on a CPU for more than half of the time.
 
-        The result is empty where the system does not tell.
+        The result is empty if the system does not report this.
         """
         now = time.monotonic_ns()
         passed, self._read = now - self._read, now

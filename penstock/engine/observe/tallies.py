@@ -119,9 +119,9 @@ class Tallies:
         self._operators: list[_Counted] = []
 
     def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
-        """Return a receiver that counts the records of an operator for this one.
+        """Return a receiver that counts the records of an operator and passes them to the given one.
 
-        With `aged`, it can also tell their age.
+        With `aged`, it also measures their age.
         """
         kind = AgedTally if aged else Tally
         tally = self._sent[node.id, tag] = kind(receiver)

@@ -37,11 +37,15 @@ class KeyedTimerOperator(FunctionOperator):
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
         """Handle an event-time timer that fires."""
-        raise NotImplementedError(f"{type(self).__name__} has registered an event-time timer and has no use for it")
+        raise NotImplementedError(
+            f"{type(self).__name__} has registered an event-time timer but does not define on_event_time"
+        )
 
     def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
         """Handle a processing-time timer that fires."""
-        raise NotImplementedError(f"{type(self).__name__} has registered a processing-time timer and has no use for it")
+        raise NotImplementedError(
+            f"{type(self).__name__} has registered a processing-time timer but does not define on_processing_time"
+        )
 
     # --- records ---
     def go_through(self, loop: Loop, values: Values, timestamps: Timestamps) -> None:

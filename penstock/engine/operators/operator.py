@@ -208,15 +208,15 @@ class Operator:
 
     # --- BATCH ---
     def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
-        """Return, by input, the selector of the key by which BATCH mode sorts records.
+        """Return the key selector of each input, by which BATCH mode sorts its records.
 
-        None stands for an input that is not held back. The result is empty if the operator takes its records as they
-        come.
+        None stands for an input that is not held back. The result is empty if the operator takes records as they
+        arrive.
         """
         return ()
 
     def finish_key(self, key: Any) -> None:
-        """Finish a key whose records have all come. Only BATCH mode calls this, and only if there are `batch_keys`."""
+        """Finish a key after its last record. Only BATCH mode calls this, and only if there are `batch_keys`."""
 
     def begun(self) -> list[Any] | None:
         """Return the items to undo if this subtask is lost in BATCH mode.
@@ -258,7 +258,7 @@ class Operator:
         return None
 
     def has_news(self) -> bool:
-        """Return True if another epoch would find something that came from outside."""
+        """Return True if data from outside has arrived, so that another epoch is needed."""
         return False
 
     # --- helpers ---
@@ -368,7 +368,7 @@ class Gate:
     def _reach(self, watermarks: list[int]) -> None:
         """Advance to the lowest of these watermarks.
 
-        A channel that woke up behind event time counts again when it has caught up with the others.
+        A channel that is active again but behind event time counts again after it has caught up.
         """
         caught_up = [w for w in watermarks if w >= self.watermark]
         if caught_up and min(caught_up) > self.watermark:

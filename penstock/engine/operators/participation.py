@@ -160,7 +160,7 @@ class OperatorStates(OperatorStateStore):
             state = self._lists[name] = OperatorListState([], kind, schema_of(descriptor))
         if state.kind is not kind:
             raise ProgramError(
-                f"operator state '{name}' is {state.kind.value} list state and cannot be asked for as {kind.value}"
+                f"operator state '{name}' is {state.kind.value} list state and cannot be accessed as {kind.value}"
             )
         if not state.claimed:
             self._claim(state, descriptor)

@@ -79,9 +79,9 @@ class TimerQueue:
         self.firing = None
 
     def fire_once(self, until: int, on_timer: OnTimer) -> None:
-        """Fire timers by a clock that stands still.
+        """Fire timers by a clock that does not advance meanwhile.
 
-        Unlike `fire`, leave a timer waiting if it was registered meanwhile for no later time than has been reached.
+        Unlike `fire`, this method does not fire a timer that was registered during the call, even if it is due.
         """
         heap, live, deferred = self._heap, self._live, list[tuple[int, int, Timer]]()
         began, reached = next(self._order), MIN_TIMESTAMP
@@ -179,10 +179,7 @@ class KeyedTimerService(TimerService):
 
 
 class KeylessTimerService(TimerService):
-    """The timer service where there is no current key: on a stream without keys, or on a broadcast side.
-
-    It gives the time, and refuses timers.
-    """
+    """The timer service on a stream without keys, or on a broadcast side. It returns the time, but refuses timers."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -207,7 +204,7 @@ class KeylessTimerService(TimerService):
 
     def _refuse(self) -> None:
         raise TimersRequireKeys(
-            "timers belong to a key, and this stream has none: call key_by(...) before process(...)"
+            "timers belong to a key, and this stream has no keys: call key_by(...) before process(...)"
         )
 
 
@@ -215,4 +212,4 @@ def _whole(timestamp: Any) -> int:
     try:
         return timestamp if type(timestamp) is int else whole_millis(timestamp)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a timer's time is a number of milliseconds, not {timestamp!r}") from None
+        raise TypeError(f"the time of a timer must be a whole number of milliseconds, not {timestamp!r}") from None

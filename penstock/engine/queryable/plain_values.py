@@ -70,7 +70,7 @@ def from_json(sent: Any) -> Any:
     try:
         return _DECODERS[sent["t"]](sent["v"])
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise QueryError(f"{short_repr(sent)} is no value that a client or a server sends") from error
+        raise QueryError(f"{short_repr(sent)} is not a value that a client or a server can send") from error
 
 
 # --- to JSON ---

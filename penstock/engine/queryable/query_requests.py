@@ -12,7 +12,7 @@ from penstock.engine.queryable.slot_states import Pack
 MOST_KEYS = 100_000
 """Greatest number of keys in one request."""
 MOST_ANSWER_BYTES = 256 << 20
-"""Greatest size of one answer, as it comes from the slots, in bytes."""
+"""Largest size, in bytes, of one answer of the slots."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class QueryRequest:
     keys: tuple[Any, ...] | None = None
     """The keys to look up, or None for all existing keys."""
     key_groups: tuple[int, int] | None = None
-    """The first and the last key group whose keys are wanted, or None for all key groups."""
+    """The first and the last requested key group, or None for all key groups."""
     limit: int | None = None
     """Number of entries in a page, or None for everything in one answer."""
     token: str | None = None
@@ -38,13 +38,15 @@ class QueryRequest:
             raise ValueError(f"the name of a queryable state is a string that is not empty, not {self.name!r}")
         if self.keys is not None:
             if self.key_groups is not None or self.limit is not None or self.token is not None:
-                raise ValueError("a request names keys, or asks for all keys, in pages or not: it cannot do both")
+                raise ValueError("a request either names keys or asks for all keys (in pages or at once), not both")
             if len(self.keys) > MOST_KEYS:
                 raise ValueError(f"a request has at most {MOST_KEYS} keys, not {len(self.keys)}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
             raise ValueError(f"a page has at least 1 entry, not {self.limit!r}")
         if self.key_groups is not None and not _is_range(self.key_groups):
-            raise ValueError(f"key groups are the numbers of the first and the last, not {self.key_groups!r}")
+            raise ValueError(
+                f"key groups are given as the numbers of the first and the last group, not {self.key_groups!r}"
+            )
 
     @classmethod
     def of(cls, name: str, *keys: Any) -> QueryRequest:

@@ -226,7 +226,7 @@ class _Link:
         try:
             plain = socket.create_connection(address, timeout=timeout)
         except OSError as error:
-            raise StateUnavailable(f"there is no server of queryable state at {self._where}: {error}") from error
+            raise StateUnavailable(f"no server of queryable state can be reached at {self._where}: {error}") from error
         try:
             self._socket: socket.socket | EncryptedSocket = plain
             if tls is not None:
@@ -236,7 +236,7 @@ class _Link:
             self._socket.settimeout(None)
         except OSError as error:
             self._socket.close()
-            raise StateUnavailable(f"{self._where} does not greet as a server of queryable state: {error}") from error
+            raise StateUnavailable(f"{self._where} did not answer like a server of queryable state: {error}") from error
         except PenstockError:
             self._socket.close()
             raise
@@ -249,22 +249,24 @@ class _Link:
     def _greet(self, token: str | None) -> None:
         greeting = self._message()
         if greeting.get("server") != wire.GREETING or greeting.get("version") != wire.VERSION:
-            raise QueryError(f"what listens at {self._where} does not serve queryable state in version {wire.VERSION}")
+            raise QueryError(
+                f"the process that listens at {self._where} does not serve queryable state in version {wire.VERSION}"
+            )
         if greeting.get("token") and token is None:
-            raise AccessDenied(f"the server at {self._where} wants a token (queryable-state.token)")
+            raise AccessDenied(f"the server at {self._where} requires a token (queryable-state.token)")
         nonces = (str(greeting.get("nonce")), secrets.token_hex(16))
         said = None if token is None else wire.proof(token, "client", nonces)
         self._socket.sendall(wire.pack({"nonce": nonces[1], "proof": said}))
         answered = self._message()
         expected = wire.proof(token, "server", nonces) if token is not None and greeting.get("token") else None
         if answered.get("proof") != expected:
-            raise AccessDenied(f"the server at {self._where} does not know the token")
+            raise AccessDenied(f"the server at {self._where} rejected the token")
 
     def _message(self) -> dict[str, Any]:
         while not self._ahead:
             data = self._socket.recv(1 << 16)
             if not data:
-                raise ConnectionError("it has closed the connection")
+                raise ConnectionError("it closed the connection")
             self._ahead += self._inbox.feed(data)
         message = self._ahead.pop(0)
         if "error" in message and "id" not in message:

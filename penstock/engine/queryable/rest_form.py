@@ -39,12 +39,12 @@ def look_up(
     """Answer a request in JSON. It has `keys`, or asks for all keys with optional `limit`, `token` and `key-groups`."""
     unknown = sorted(set(asked) - {"keys", "limit", "token", "key-groups"})
     if unknown:
-        raise QueryError(f"a lookup has no '{unknown[0]}': it may have keys, or limit, token and key-groups")
+        raise QueryError(f"a lookup cannot have '{unknown[0]}'; allowed are keys, or limit, token and key-groups")
     keys, groups, token = asked.get("keys"), asked.get("key-groups"), asked.get("token")
     if not isinstance(keys, list | None) or not isinstance(groups, list | None):
-        raise QueryError("keys and key-groups are lists")
+        raise QueryError("keys and key-groups must be lists")
     if not isinstance(token, str | None):
-        raise QueryError("a token is a text")
+        raise QueryError("a token must be a string")
     try:
         request = QueryRequest(
             name,

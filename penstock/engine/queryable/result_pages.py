@@ -53,8 +53,9 @@ class Scans:
             scan = self._scans.pop(name, None)
         if scan is None or not place.isdecimal() or scan.answer.name != request.name:
             raise QueryError(
-                f"there is no page {request.token!r} of queryable state '{request.name}': its request was made too "
-                "long ago, or to an earlier run of the job, or the last page has been fetched; begin with the first"
+                f"there is no page {request.token!r} of queryable state '{request.name}': the request is too old, "
+                "or it went to an earlier run of the job, or the last page has been fetched; start again with "
+                "the first page"
             )
         return self._page(scan, name, int(place), request.limit or scan.limit)
 

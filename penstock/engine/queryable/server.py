@@ -1,4 +1,4 @@
-"""The server of queryable state: one thread in the driver's process, in which any number of clients ask its jobs."""
+"""The server of queryable state: one thread in the driver's process serves any number of clients."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def _listening(host: str, ports: Sequence[int]) -> socket.socket:
         except OSError as error:
             refused.append(f"{port} ({error.strerror or error})")
     raise ConfigurationError(
-        f"queryable state cannot be served on {host}, as none of its ports can be opened: {', '.join(refused)}. Set "
-        "queryable-state.proxy.ports to others, or to 0 for any"
+        f"queryable state cannot be served on {host}, because none of its ports can be opened: "
+        f"{', '.join(refused)}. Set queryable-state.proxy.ports to other ports, or to 0 for any free port"
     )
 
 
@@ -136,7 +136,13 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._server.connections.add(self)
         if len(self._server.connections) > MOST_CONNECTIONS:
-            self._say({"error": wire.error_to_json(QueryError(f"there are {MOST_CONNECTIONS} clients already"))})
+            self._say(
+                {
+                    "error": wire.error_to_json(
+                        QueryError(f"the server already has {MOST_CONNECTIONS} clients, its maximum")
+                    )
+                }
+            )
             self._transport.close()
             return
         self._deadline = self._loop.call_later(GREETING_SECONDS, self._transport.abort)
@@ -221,7 +227,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         if not isinstance(millis, int | float) or not 0 < millis <= MOST_TIMEOUT_MILLIS:
             millis = DEFAULT_TIMEOUT_MILLIS
-        late = QueryTimeout(f"the job has not come to a cut within {millis:g} ms")
+        late = QueryTimeout(f"the job has not reached the end of an epoch within {millis:g} ms")
         self._timers[future] = self._loop.call_later(millis / 1000, self._give_up, number, future, late)
         future.add_done_callback(lambda done: self._signal(number, done))
 

@@ -54,9 +54,9 @@ class Question:
 
     name: str
     keys: bytes | None = None
-    """The keys, each with its place in the request, or None for all keys.
+    """The keys, each with its position in the request, or None for all keys.
 
-    They are pickled so that only this question fails if they cannot be unpickled.
+    They are pickled, so a key that cannot be unpickled fails only this question.
     """
     groups: tuple[int, int] | None = None
     """The first and the last key group of a question without keys, or None for all groups."""
@@ -69,7 +69,7 @@ class Lookup:
 
     now: int
     questions: Mapping[int, Question]
-    """The questions, by the numbers of their answers."""
+    """The questions, each by the number that its answer will carry."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Published:
     max_parallelism: int
 
     def some(self, keys: list[tuple[int, Any]], now: int) -> list[tuple[int, Any]]:
-        """Return the values that were found, each with the place of its key."""
+        """Return the existing values, each with the position of its key."""
         table, peek = self.table, self.peek
         shown = ((place, peek(table.peek(key), now)) for place, key in keys)
         return [(place, value) for place, value in shown if value is not ABSENT]
@@ -134,8 +134,8 @@ class Queryables:
         state = QueryableState(name, schema["kind"], uid, operator, descriptor.get_name(), schema)
         if table.layout is not Layout.KEY:
             raise UnsupportedOperation(
-                f"{state.describe()} cannot be queryable as '{name}': it belongs to windows, and only the state of a "
-                "whole key can be looked up"
+                f"{state.describe()} cannot be queryable as '{name}': it is state of windows, and only state of "
+                "keys can be looked up"
             )
         if known is not None:
             raise ProgramError(describe_clash(known.state, state))
@@ -186,8 +186,8 @@ def _packs(published: _Published, question: Question, now: int) -> Iterator[Pack
         size += len(pack.data)
         if size > question.most_bytes:
             raise UnsupportedOperation(
-                f"it holds more than {question.most_bytes} bytes in one slot, which is more than one answer may have: "
-                "ask for fewer key groups, or read a savepoint with the state processor"
+                f"it holds more than {question.most_bytes} bytes in one slot, the largest size of an answer: ask "
+                "for fewer key groups, or read a savepoint with the state processor"
             )
         yield pack
 

@@ -30,7 +30,9 @@ def pack(message: dict[str, Any], most: int = MOST_MESSAGE_BYTES) -> bytes:
     """Return a message as bytes, with its length in front. Raise QueryError if it is longer than `most`."""
     body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
     if len(body) > most:
-        raise QueryError(f"a message of {len(body)} bytes is above the limit of {most}: ask for less, or in pages")
+        raise QueryError(
+            f"a message of {len(body)} bytes is above the limit of {most} bytes: ask for fewer keys, or for pages"
+        )
     return len(body).to_bytes(4, "big") + body
 
 

@@ -63,13 +63,13 @@ class Columns:
 
     @classmethod
     def of_rows(cls, rows: Values, timestamps: Timestamps, row_type: RowTypeInfo) -> Columns:
-        """Turn values that fit a row type into columns. Rows that retract others have no such form."""
+        """Turn values that fit a row type into columns. Rows that retract other rows cannot become columns."""
         from penstock.formats.arrow_types import convert_column, to_arrow
 
         arrow = pyarrow()
         packed = rows_to_columns(row_type.fit(rows))
         if packed is None or packed[1] is not None:
-            raise TypeMismatch(f"only rows of one form that insert can become columns of {row_type.notation}")
+            raise TypeMismatch(f"only inserted rows with the same fields can become columns of {row_type.notation}")
         schema = _schema_of(row_type)
         arrays = [
             arrow.array(convert_column(column, to_arrow(declared)), field.type)
@@ -287,7 +287,7 @@ def _together(parts: list[Keys], rows: int) -> Keys:
 def _tuples(parts: list[Keys]) -> Keys:
     """Return the keys of several columns.
 
-    Each column was encoded by itself. Here their numbers are encoded together.
+    Each column is already encoded as numbers; this function encodes the tuples of these numbers.
     """
     codes = parts[0].which.to_numpy(zero_copy_only=False)
     places: list[Any] = []  # for each column: the positions of its values, by key

@@ -18,7 +18,7 @@ MAX_TIMESTAMP = 2**63 - 1
 def whole_millis(time: Any) -> int:
     """Drop the fraction of a number of milliseconds, as PyFlink does. Raise TypeError for anything but a number."""
     if isinstance(time, bool) or not isinstance(time, (Real, Decimal)):
-        raise TypeError(f"{time!r} is no number")
+        raise TypeError(f"{time!r} is not a number")
     return int(time)  # type: ignore[arg-type]
 
 

@@ -1,7 +1,7 @@
-"""Latency: markers that sources send along with the records, and histograms of their travel times.
+"""Latency: markers that sources send along with the records, and histograms of their delays.
 
-Here alone, real clocks are read while operators run: a marker has to measure the time that passes within an epoch, in
-which processing time stands still. No result and no state of a job depends on it; see the decision on histograms and
+Only this module reads real clocks while operators run: a marker has to measure the time within an epoch, in which
+processing time does not advance. No result and no state of a job depends on it; see the decision on histograms and
 latency.
 """
 

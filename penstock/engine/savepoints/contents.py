@@ -73,10 +73,10 @@ def layout_of(name: Name, schema: Schema) -> Layout:
 
 # --- entries ---
 def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
-    """Yield the addresses of a keyed state with their values, as the series of a slot's files leaves them.
+    """Yield the addresses of a keyed state with their values, from a slot's series of files.
 
-    Files are read from the newest to the oldest. A newer file, which sets or deletes an address, replaces its older
-    values. The oldest file holds each address once, so that only the addresses of changes are kept in memory.
+    Files are read from the newest to the oldest. A newer file, which sets or deletes an address, hides its older
+    values. The oldest file holds each address once, so only the addresses of changes are kept in memory.
     """
     met: set[Any] = set()
     for ref in reversed(slot.files):
@@ -161,7 +161,7 @@ class _Unstamped:
 
 
 class _StampedValue:
-    """A value with one time stamp for the whole."""
+    """A value that has a single time stamp."""
 
     def bare(self, stored: Any) -> Any:
         return stored[0]

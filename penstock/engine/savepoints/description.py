@@ -64,7 +64,7 @@ def describe(metadata: Metadata) -> str:
 
 
 def path_with_picture(path: str) -> TextWithPicture:
-    """Return the path of a savepoint, for which a notebook shows what is in it."""
+    """Return the path of a savepoint. In a notebook it shows the savepoint's contents."""
     return TextWithPicture(path, lambda: _picture(path))
 
 

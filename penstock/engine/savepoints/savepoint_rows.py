@@ -118,7 +118,7 @@ class KeyedRows:
         if self.layout is Layout.PANE:
             return key, namespace
         if namespace is not None:
-            raise ProgramError(f"{self._state()}: a namespace is only for state of windows (window=True)")
+            raise ProgramError(f"{self._state()}: only state of windows (window=True) has a namespace")
         return key
 
     @cached_property
@@ -205,7 +205,7 @@ def from_spark(value: Any) -> Any:
 
 
 def _window(namespace: Any) -> Any:
-    """Return the window for a struct of its parts; other values stay as they are."""
+    """Return the window that a struct of its parts describes. Return any other value unchanged."""
     names = namespace.get_field_names() if isinstance(namespace, Row) else None
     if names == ["start", "end"]:
         return TimeWindow(*namespace)

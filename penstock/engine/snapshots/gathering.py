@@ -63,7 +63,7 @@ class SubtaskSnapshot:
         self.states.append(State(Name(self.uid, kind, name), [pickling.dumps(items)], schema))
 
     def finished(self) -> list[State]:
-        """Return all states, including one with the values that belong to this subtask alone."""
+        """Return all states. The last one holds the values that belong to this subtask alone."""
         return [*self.states, State(Name(self.uid, Kind.OWN, OWN), [pickling.dumps(self._own)])]
 
 

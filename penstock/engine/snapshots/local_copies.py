@@ -1,4 +1,7 @@
-"""Copies of a slot's checkpoint files on local disk, which spare a recovery on the same machine the storage."""
+"""Copies of a slot's checkpoint files on local disk.
+
+A recovery on the same machine then needs no reads from the storage.
+"""
 
 from __future__ import annotations
 

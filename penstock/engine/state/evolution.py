@@ -175,13 +175,15 @@ def _widening(saved: Schema, info: TypeInformation, where: str) -> Conversion | 
 def _equal_fit(value: Any, info: TypeInformation, where: str) -> Any:
     fitted = _fit(value, info, where)
     if fitted is not value and fitted != value:
-        raise _Refused(f"{where}: {value!r} cannot become {info.notation} and stay equal to what it was")
+        raise _Refused(f"{where}: {value!r} cannot become {info.notation} without a change of the value")
     return fitted
 
 
 @singledispatch
 def _inner_conversion(info: TypeInformation, saved: Schema, where: str) -> Conversion | None:
-    """Return the function that converts the parts of a value whose own type stays, or None if no part changes."""
+    """Return the function that converts the parts of a value whose own type does not change, or None if no part
+    changes.
+    """
     return None
 
 
@@ -190,7 +192,9 @@ def _inner_conversion(info: TypeInformation, saved: Schema, where: str) -> Conve
 def _(info: DataclassTypeInfo | EnumTypeInfo, saved: Schema, where: str) -> Conversion | None:
     name = qualified_name(info.python_class)
     if saved["class"] != name:
-        raise _Refused(f"{where}: {saved['class']} cannot become {name}. A class must keep its name and its module")
+        raise _Refused(
+            f"{where}: {saved['class']} cannot become {name}. The name and the module of a class must not change"
+        )
     return None
 
 
@@ -275,8 +279,8 @@ def _fields_by_name(value: Any, names: list[str], where: str) -> dict[str, Any]:
 def _by_position(declared: tuple[TypeInformation, ...], saved: list[Schema], where: str) -> list[Conversion | None]:
     if len(declared) != len(saved):
         raise _Refused(
-            f"{where}: {len(saved)} fields cannot become {len(declared)}, since without names nothing tells which of "
-            "them is new or gone. Rows with field names may gain and lose fields"
+            f"{where}: {len(saved)} fields cannot become {len(declared)}, because rows without field names do not "
+            "show which field is new or missing. Rows with field names may gain and lose fields"
         )
     paired = enumerate(zip(saved, declared, strict=True))
     return [_conversion(field["type"], part, f"field {index} of {where}") for index, (field, part) in paired]

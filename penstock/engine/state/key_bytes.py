@@ -62,7 +62,7 @@ def _of_float(key: float) -> int | float:
 
 
 def _of_decimal(key: decimal.Decimal) -> Any:
-    """Return the float or int that equals a decimal. If there is none, return its digits without trailing zeros."""
+    """Return the float or int that equals a decimal, or its digits without trailing zeros if there is none."""
     approximate = float(key)
     if approximate == key:
         return _of_float(approximate)

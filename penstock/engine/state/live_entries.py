@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 ABSENT: Any = object()
 HEAVY = 16 << 10
-"""Size of a pickle, in bytes, from which an entry is weighed separately. Smaller entries are weighed by their mean."""
+"""Size of a pickle, in bytes, from which an entry is estimated separately. The mean size stands for smaller entries."""
 _SLOT = 100
 """Memory of an entry besides its key and value, in bytes: its places in partly empty hash tables."""
 _FIRST_GUESS = 4.0

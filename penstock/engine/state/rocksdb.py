@@ -102,7 +102,7 @@ class RocksTables:
         """Create an empty table."""
         number = len(self._room.tables)
         if number == _MOST_TABLES:
-            raise ConfigurationError(f"state '{name}' of {owner} is one too many: a slot has at most {number} tables")
+            raise ConfigurationError(f"state '{name}' of {owner} exceeds the limit of {number} tables in a slot")
         table = RocksTable(name, layout, number, self._database, self._room)
         self._room.tables.append(table)
         return table
@@ -292,7 +292,7 @@ class RocksTable(Table):
     def _keep(self, entries: list[Entry], gone: list[Any]) -> None:
         """Store changes for the next checkpoint.
 
-        If they outgrow the state, the checkpoint will hold the whole state instead.
+        If they become larger than the state, the checkpoint will hold the whole state instead.
         """
         self._spill.append(entries, gone)
         if self._spill.size > max(_SPILL_LEAST, 2 * (self._database.property_int_value(_LIVE_BYTES) or 0)):
@@ -300,7 +300,7 @@ class RocksTable(Table):
 
 
 def _entries(cursor: RdictIter) -> Iterator[Entry]:
-    """Yield the entries from a cursor on. Raise an error of the database, which would otherwise look like the end."""
+    """Yield the entries from a cursor on. Raise the error of the database, if any: an error also ends the cursor."""
     while cursor.valid():
         stored = cursor.value()
         address, value = pickle.loads(stored)

@@ -89,7 +89,7 @@ class SlotSnapshot:
         return sum(file.size for file in self.files)
 
     def operators(self) -> dict[str, int]:
-        """Return the bytes of state by operator uid, as far as they are known."""
+        """Return the known sizes of state, in bytes, by operator uid."""
         sizes: Counter[str] = Counter()
         for file in self.files:
             sizes.update(file.operators)
@@ -139,7 +139,7 @@ def write_file(
             if attempt + 1 == attempts or error.lasting:
                 raise
             pause(attempt)
-    raise AssertionError("a file is written at least once")
+    raise AssertionError("writing a file is attempted at least once")
 
 
 def _write_file(url: str, pieces: _Pieces, inline_below: int, copying: Copying | None) -> FileRef:
@@ -205,7 +205,7 @@ class SnapshotFile:
         self._ref = ref
         self._file = self._open()
         if self._read(0, len(MAGIC)) != MAGIC:
-            raise self._corrupt("it does not begin like a file of a checkpoint")
+            raise self._corrupt("its first bytes are not those of a checkpoint file")
         body = self._read(ref.index_at, ref.size - ref.index_at)
         if checksum(body) != ref.checksum:
             raise self._corrupt("its index does not match its checksum")
@@ -237,7 +237,7 @@ class SnapshotFile:
         self._file.seek(at)
         data = self._file.read(length)
         if len(data) != length:
-            raise self._corrupt("it is shorter than when it was written")
+            raise self._corrupt("it is truncated")
         return data
 
     def _corrupt(self, why: str) -> CorruptSnapshot:

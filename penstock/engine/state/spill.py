@@ -82,10 +82,7 @@ class Spill:
             self._file = None
 
     def pages(self) -> Iterator[Page]:
-        """Return an iterator over the pages of all remembered checkpoints.
-
-        It stays readable whatever happens meanwhile.
-        """
+        """Return an iterator over the pages of all remembered checkpoints. Later changes do not affect the iterator."""
         files = [open(path, "rb") for paths in self._sealed.values() for path in paths]  # noqa: SIM115
         return (made for file in files for made in _read(file))
 

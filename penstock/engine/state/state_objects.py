@@ -97,7 +97,7 @@ class HeapListState(ListState[Any]):
 
 
 class HeapMapState(MapState[Any, Any]):
-    """A map per key; a map that becomes empty leaves no entry behind."""
+    """A map for each key. An empty map has no entry in the table."""
 
     __slots__ = ("_scope", "_table")
 

@@ -53,7 +53,7 @@ class KeyScope:
         """
         raise KeyedStateRequired(
             "there is no current key here: keyed state and timers can be used while a record or a timer of a key is "
-            "being processed, and not in open(), close(), at a checkpoint or for a broadcast record"
+            "being processed, but not in open(), close(), a checkpoint or the processing of a broadcast record"
         )
 
 

@@ -24,7 +24,7 @@ from penstock.api.state.descriptors import (
 from penstock.common.time import to_millis
 
 RECORDS_PER_EPOCH = 1000
-"""Number of uses for which an epoch counts if every record triggers cleaning, whether or not it uses the state."""
+"""Number of uses that each epoch is assumed to have if every record triggers cleaning."""
 Stamped = tuple[Any, int]
 
 

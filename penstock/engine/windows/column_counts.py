@@ -78,7 +78,7 @@ class ColumnCounts:
         return addresses, Groups.of(encoded.indices.to_numpy(zero_copy_only=False))
 
     def _keep(self, addresses: list[Address], results: list[Any], groups: Groups) -> None:
-        """Emit the results of full windows, in the order in which rows have filled them, and store the others."""
+        """Emit the results of full windows, in the order of the rows that filled them, and store the other windows."""
         full: list[tuple[int, Any, CountWindow]] = []
         last_rows, sizes = groups.last_rows().tolist(), groups.sizes.tolist()
         for address, result, last, size in zip(addresses, results, last_rows, sizes, strict=True):

@@ -55,7 +55,9 @@ class MergingWindowSet:
 
     def _merge(self, merged: list[Any], cover: Any, on_merge: OnMerge) -> None:
         if not merged:
-            raise UnsupportedOperation(f"merge_windows reported {cover} as merged from one window; two are needed")
+            raise UnsupportedOperation(
+                f"merge_windows reported {cover} as merged from one window; at least two are needed"
+            )
         state_windows = [self.mapping[window] for window in merged]
         for window in merged:
             self.retire(window)

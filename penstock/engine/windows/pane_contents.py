@@ -102,8 +102,8 @@ class Aggregated(Contents):
             merged = None
         if merged is None:
             raise UnsupportedOperation(
-                f"windows merged, and {type(self._function).__name__}.merge returned no accumulator: write merge(), or "
-                "use windows that do not merge"
+                f"windows were merged, but {type(self._function).__name__}.merge is missing or returned "
+                "None: return an accumulator from merge(), or use windows that do not merge"
             )
         return merged
 

@@ -1,7 +1,8 @@
-"""The window operator: it assigns elements to panes, asks the trigger, evaluates, and leaves nothing behind.
+"""The window operator: it assigns elements to panes, asks the trigger, evaluates, and cleans up.
 
 A pane is the bucket of elements that have the same key and the same window. Elements and timers, merging windows and
-others all go through the same step, `_act`: evaluate if the trigger says so, then purge if it says so.
+others all use the same step, `_act`: it evaluates the pane if the trigger says so, and then purges it if the trigger
+says so.
 """
 
 from __future__ import annotations
@@ -267,7 +268,7 @@ class WindowOperator(KeyedTimerOperator):
         if result is TriggerResult.CONTINUE:
             return
         if not isinstance(result, TriggerResult):
-            raise RecordError(f"{type(self.spec.trigger).__name__} returned {result!r}, which is no TriggerResult")
+            raise RecordError(f"{type(self.spec.trigger).__name__} returned {result!r}, which is not a TriggerResult")
         address = (key, state_window)
         if result.is_fire():
             held = self._panes.entries.get(address, ABSENT)

@@ -127,7 +127,7 @@ def _translate_schema_errors() -> Iterator[None]:
 
 
 def _first_block(file: IO[bytes], first: int, start: int) -> int:
-    """Return the position of the first block at or behind `start`, which is right behind a sync marker."""
+    """Return the position of the first block at or after `start`. A block begins directly after a sync marker."""
     if start <= first:
         return first
     file.seek(first - _SYNC_BYTES)

@@ -68,7 +68,9 @@ def to_rows(schema: str) -> Convert:
 
 
 def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
-    """Return the fields of such a row, each with the function that converts its values; None if none is needed."""
+    """Return the fields of a record schema as a row, each with the function that converts its values, or None if no
+    conversion is needed.
+    """
     shape = Shape(parse_schema(schema))
     return [
         (field["name"], shape.from_avro(field["type"]))
@@ -87,9 +89,9 @@ def is_null(schema: Any) -> bool:
 
 
 class Shape:
-    """Walks through a schema, in which a named type is defined once and named afterwards.
+    """Walks through a schema. A named type is defined once, and other places refer to its name.
 
-    A union of more than null and one other type is any object in a row.
+    A union of more than null and one other type becomes a field of any type in a row.
     """
 
     def __init__(self, schema: Any) -> None:

@@ -216,7 +216,7 @@ class CsvSchemaBuilder:
         return self._with(skip_first_data_row=skip)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Fail if the header of a file does not name the columns in order."""
+        """Choose whether a file fails if its header does not name the columns in order."""
         return self._with(strict_headers=strict)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
@@ -302,7 +302,7 @@ def _check_header(header: list[str], names: list[str]) -> None:
 
 
 def _behind_mark(file: IO[bytes]) -> int:
-    """Return the position behind the byte order mark that some programs write; 0 if there is none."""
+    """Return the position after the byte order mark that some programs write, or 0 if there is no mark."""
     file.seek(0)
     return len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
 

@@ -75,7 +75,9 @@ class Quotes:
     def _escape(self, text: str) -> str:
         escape = self._dialect.escape
         if escape is None:
-            raise TypeMismatch(f"{text[:60]!r} ends a field or line, and there is no quote or escape character")
+            raise TypeMismatch(
+                f"{text[:60]!r} ends a field or line, and neither a quote nor an escape character is set"
+            )
         return self._special.sub(lambda found: f"{escape}{found[0]}", text)
 
 

@@ -165,16 +165,16 @@ class LineWriter:
         if line and not (dialect.comments and line.lstrip().startswith("#")):
             return line
         if dialect.quote is None:
-            raise TypeMismatch(f"the line {line[:60]!r} would be passed over, and there is no quote character")
+            raise TypeMismatch(f"the line {line[:60]!r} would be skipped by readers, and no quote character is set")
         first, delimiter, rest = line.partition(dialect.delimiter)
         return f"{dialect.quote}{first}{dialect.quote}{delimiter}{rest}"
 
 
 # --- reading ---
 def value_from(declared: TypeInformation, separator: str = ";", null: str | None = None) -> Callable[[str], Any]:
-    """Return the function that reads a field. It raises one of MISREAD for a text that is not of the type.
+    """Return the function that reads a field.
 
-    `null` stands for None within lists and rows.
+    It raises one of MISREAD for a text that does not fit the type. `null` stands for None within lists and rows.
     """
     for kind, make in _READERS:
         if isinstance(declared, kind):
@@ -292,9 +292,9 @@ def _integers(declared: IntegerTypeInfo) -> Callable[[Sequence[str]], list[Any]]
 
 
 def column_from(declared: TypeInformation) -> Callable[[Sequence[str]], list[Any]] | None:
-    """Return the function that reads many fields at once; None if there is no faster way than one by one.
+    """Return the function that reads many fields at once, or None if there is no fast way.
 
-    It may refuse fields that are readable one by one.
+    The function may refuse fields that are readable one by one.
     """
     if isinstance(declared, IntegerTypeInfo):
         return _integers(declared)
@@ -349,7 +349,7 @@ class FieldsReader:
         """Return the columns of lines that have all fields. Raise one of MISREAD if any field of any line is wrong."""
         columns = list(zip(*records, strict=True))
         if len(columns) != len(self.names):
-            raise ValueError("another number of fields")
+            raise ValueError("the number of fields is different")
         return [self.column(index, texts) for index, texts in enumerate(columns)]
 
     def values(self, fields: list[str]) -> tuple[Any, ...]:

@@ -40,7 +40,7 @@ def parse_together(messages: list[bytes], parse_start: ParseStart) -> list[Any] 
 
 
 def has_half_character(text: str) -> bool:
-    """Return True if a text may contain an escape of an unpaired surrogate."""
+    """Return True if a text may contain an escape for an unpaired surrogate."""
     if "\\ud" not in text and "\\uD" not in text:
         return False
     without_backslashes = text.replace("\\\\", " ")

@@ -222,7 +222,7 @@ def _parser(decimals: bool) -> Callable[[str], Any]:
         except (ValueError, RecursionError) as error:
             raise UndecodableRecord(f"not JSON: {error}") from None
         if end != len(text):
-            raise UndecodableRecord(f"not JSON: something follows the value at character {end}")
+            raise UndecodableRecord(f"not JSON: there is text after the value, at character {end}")
         return value
 
     return parse

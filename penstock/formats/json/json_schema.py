@@ -87,14 +87,14 @@ class _Converter:
 
     def _follow(self, reference: str, where: str, within: tuple[str, ...]) -> TypeInformation | None:
         if not reference.startswith("#"):
-            raise ValueError(f"{where} of the JSON schema refers to {reference!r}, which is not within it")
+            raise ValueError(f"{where} of the JSON schema refers to {reference!r}, which is outside of the schema")
         if reference in within:
             raise ValueError(f"{where} of the JSON schema refers to itself; rows have a fixed depth")
         node = self._root
         for step in reference.removeprefix("#").strip("/").split("/"):
             node = node.get(step.replace("~1", "/").replace("~0", "~")) if step else node
             if node is None:
-                raise ValueError(f"{where} of the JSON schema refers to {reference!r}, which is not there")
+                raise ValueError(f"{where} of the JSON schema refers to {reference!r}, which does not exist")
         return self.type_of(node, where, (*within, reference))
 
 
@@ -105,8 +105,10 @@ def _string_type(node: dict[str, Any]) -> TypeInformation:
 
 
 def _the_one(types: set[TypeInformation | None], where: str) -> TypeInformation | None:
-    """Return the type of a union. Null beside one other type gives that type."""
+    """Return the type of a union. A union of null and one other type has that other type."""
     others = types - {None}
     if len(others) > 1:
-        raise ValueError(f"{where} of the JSON schema may be any of {sorted(map(str, others))}; a field has one type")
+        raise ValueError(
+            f"{where} of the JSON schema may be any of {sorted(map(str, others))}; a field must have one type"
+        )
     return others.pop() if others else None

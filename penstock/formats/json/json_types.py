@@ -1,7 +1,7 @@
 """The form of values of each type in JSON.
 
-Writers make JSON text, readers take the values that a JSON parser returns. Both are made once for a type and then
-called for every value, so that a value costs no more than its own kind needs.
+Writers make JSON text; readers take the values that a JSON parser returns. A function is made once for a type and then
+called for every value, so a value needs no checks of its type's structure.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _list_writer(declared: ListTypeInfo) -> Write:
 
 def _map_writer(declared: MapTypeInfo) -> Write:
     if not isinstance(declared.key_type, (BasicTypeInfo, DateTypeInfo, TimeTypeInfo, TimestampTypeInfo)):
-        raise TypeError(f"the keys of a JSON object are strings, and {declared.key_type} has no form as one")
+        raise TypeError(f"the keys of a JSON object are strings, and {declared.key_type} cannot be written as a string")
     write_key, write = _writer(declared.key_type), writer_of(declared.value_type)
 
     def key_text(key: Any) -> str:
@@ -280,7 +280,10 @@ class Reading:
 
 
 def reading_of(declared: TypeInformation, strict: bool = False) -> Reading:
-    """Return the reading of a type. If `strict`, rows must have all their fields; otherwise, missing ones are None."""
+    """Return the object that reads values of a type.
+
+    If `strict`, rows must have all their fields; otherwise, missing fields are None.
+    """
     if isinstance(declared, RowTypeInfo):
         return Reading(RowReading(declared, strict).one)
     if isinstance(declared, TupleTypeInfo):

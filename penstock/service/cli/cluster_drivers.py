@@ -37,7 +37,7 @@ def runs_in_cluster(settings: Sourced) -> bool:
     if _server(settings) is None or mode is None:
         return False
     if mode not in (CLIENT_MODE, CLUSTER_MODE):
-        raise ConfigurationError(f"{DEPLOY_MODE} is '{mode}'; it can be '{CLIENT_MODE}' or '{CLUSTER_MODE}'")
+        raise ConfigurationError(f"{DEPLOY_MODE} is '{mode}'; allowed are '{CLIENT_MODE}' and '{CLUSTER_MODE}'")
     return mode == CLUSTER_MODE
 
 
@@ -112,13 +112,13 @@ def continues(settings: Sourced) -> bool:
 
 
 def attach(
-    driver: Annotated[str, typer.Argument(help="The driver, as `run` has named it.", metavar="DRIVER")],
+    driver: Annotated[str, typer.Argument(help="The name of the driver that `run` printed.", metavar="DRIVER")],
     place: Annotated[
         str | None,
         typer.Option("-m", "--master", help="The Spark Connect server.", metavar="URL", show_default=False),
     ] = None,
     suspend: Annotated[
-        bool, typer.Option("--suspend", help="Suspend its jobs, as SIGTERM does: they keep their checkpoints.")
+        bool, typer.Option("--suspend", help="Suspend its jobs and keep their checkpoints, as SIGTERM does.")
     ] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel its jobs, as Ctrl-C does.")] = False,
     option: Settings = None,
@@ -152,7 +152,7 @@ def _watch(client: DriverClient) -> None:
         code = client.watch(sys.stdout.buffer, sys.stderr.buffer, output.warn)
     except KeyboardInterrupt:
         output.errors().print(
-            f"the driver goes on: `penstock attach {client.key}` shows it, and ends it with --suspend or --cancel",
+            f"the driver continues: `penstock attach {client.key}` shows it, and ends it with --suspend or --cancel",
             highlight=False,
         )
         code = CANCELLED

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def config(
     name: Annotated[str | None, typer.Argument(help="Only this option.", show_default=False)] = None,
-    everything: Annotated[bool, typer.Option("-a", "--all", help="Options that have their defaults, too.")] = False,
+    everything: Annotated[
+        bool, typer.Option("-a", "--all", help="Also show options that have their default values.")
+    ] = False,
     json: Json = False,
     option: Settings = None,
 ) -> None:
@@ -31,7 +33,7 @@ def config(
     elif shown:
         output.table(["option", "value", "from"], [(s.name, _visible(s), _origin(s)) for s in shown])
     else:
-        output.line("nothing is set outside the program; --all shows the defaults")
+        output.line("no option is set outside the program; --all shows the defaults")
 
 
 def _visible(setting: Setting) -> str:

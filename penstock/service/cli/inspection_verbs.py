@@ -42,12 +42,14 @@ def has_ended(client: RestClient, job: str) -> bool:
 
 def logs(
     job: Job,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends.")] = False,
-    stdout: Annotated[bool, typer.Option("-o", "--stdout", help="What the program printed, not its log.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Continue until the job ends.")] = False,
+    stdout: Annotated[
+        bool, typer.Option("-o", "--stdout", help="Show the output of the program instead of its log.")
+    ] = False,
     level: Annotated[
         list[str] | None,
         typer.Option(
-            "--level", metavar="LOGGER=LEVEL", help="Give a logger, or root, another level while the job runs."
+            "--level", metavar="LOGGER=LEVEL", help="Change the level of a logger, or of root, while the job runs."
         ),
     ] = None,
     at: At = None,
@@ -97,7 +99,7 @@ def state(
     keys: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Keys; numbers, true, null and the like are written as in JSON.",
+            help="Keys. Write numbers, true, false and null as in JSON.",
             metavar="[KEY]...",
             show_default=False,
         ),

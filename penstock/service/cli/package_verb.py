@@ -19,23 +19,31 @@ def package(
     ] = None,
     requirements: Annotated[
         Path | None,
-        typer.Option("-r", "--requirements", help="The packages that it needs, as for pip.", show_default=False),
+        typer.Option(
+            "-r", "--requirements", help="The requirements file of the program, in pip's format.", show_default=False
+        ),
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file to write; else <program>.zip.", show_default=False)
+        Path | None,
+        typer.Option("-o", "--output", help="The file to write; by default <program>.zip.", show_default=False),
     ] = None,
     entry: Annotated[
         str | None,
-        typer.Option("-c", "--class", help="What to run, if not the file: module:function.", show_default=False),
+        typer.Option(
+            "-c", "--class", help="The entry point, module:function, if it is not the file itself.", show_default=False
+        ),
     ] = None,
     include: Annotated[
         list[Path] | None,
-        typer.Option("-i", "--include", help="A file or folder beside the program to pack, too.", show_default=False),
+        typer.Option(
+            "-i", "--include", help="A file or folder next to the program that is packed, too.", show_default=False
+        ),
     ] = None,
     environment: Annotated[
         bool,
         typer.Option(
-            "--environment", help="Pack this Python, Penstock and installed packages instead, for machines without."
+            "--environment",
+            help="Pack this Python, Penstock and the installed packages instead, for machines without them.",
         ),
     ] = False,
     json: Json = False,
@@ -45,7 +53,7 @@ def package(
     from penstock.service.launch.program_package import make_package
 
     if environment == (program is not None):
-        raise typer.BadParameter("name a program, or give --environment, which takes none")
+        raise typer.BadParameter("name a program, or use --environment without a program")
     if program is None:
         _pack_environment(target or Path("environment.tar.gz"), requirements, json)
         return
@@ -69,7 +77,7 @@ def package(
     packed = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
     output.line(f"libraries: {packed or 'none'}")
     if made.left_out:
-        output.line(f"left out, since clusters have them: {', '.join(made.left_out)}")
+        output.line(f"left out, because clusters provide them: {', '.join(made.left_out)}")
     output.line(f"holds compiled code: runs on {made.compiled_for} only" if made.compiled_for else "runs anywhere")
 
 

@@ -34,7 +34,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except ValueError:
-            raise CommandFailed(f"the server's answer is no JSON: {self.body[:80]!r}") from None
+            raise CommandFailed(f"the server's answer is not valid JSON: {self.body[:80]!r}") from None
 
 
 class RestClient:
@@ -97,7 +97,7 @@ class RestClient:
                     data.rewind()
             except (URLError, HTTPException, OSError) as error:
                 raise self._gone(error) from None
-        raise CommandFailed(f"{self.url} passes a request on again and again: no server seems to be the leader")
+        raise CommandFailed(f"{self.url} redirects a request repeatedly: no server seems to be the leader")
 
     def _headers(self, url: str, data: bytes | Form | None, content_type: str, length: int | None) -> dict[str, str]:
         headers = {"Accept": "application/json, text/plain"}
@@ -168,7 +168,7 @@ def _elsewhere(url: str, error: HTTPError) -> str | None:
         return None
     full = urljoin(url, target)
     if urlsplit(full).scheme not in ("http", "https") or (url.startswith("https:") and full.startswith("http:")):
-        raise NotAllowed(f"the server sends us on to {full}, which is not encrypted")
+        raise NotAllowed(f"the server redirects to {full}, which is not encrypted")
     return full
 
 

@@ -28,7 +28,7 @@ Entry = Annotated[
     typer.Option(
         "-c",
         "--class",
-        help="What to run: module:function, or a module.",
+        help="The entry point: module:function, or a module.",
         metavar="MODULE:FUNCTION",
         show_default=False,
     ),
@@ -66,7 +66,7 @@ def run(
     detached: Annotated[
         bool,
         typer.Option(
-            "-d", "--detached", help="Give the program to a server or a cluster, and do not wait for its end."
+            "-d", "--detached", help="Submit the program to a server or a cluster, and do not wait for its end."
         ),
     ] = False,
     entry: Entry = None,
@@ -92,7 +92,7 @@ def run(
             "-n",
             "--allow-non-restored-state",
             "--allowNonRestoredState",
-            help="Drop state that the program has no place for.",
+            help="Drop state of operators that the program does not have.",
         ),
     ] = False,
     claim: Annotated[
@@ -102,7 +102,7 @@ def run(
             "--claimMode",
             "-rm",
             "--restoreMode",
-            help="CLAIM: the snapshot is the job's to delete. NO_CLAIM: it stays.",
+            help="CLAIM: the job owns the snapshot and deletes it. NO_CLAIM: it stays.",
             metavar="MODE",
             show_default=False,
         ),

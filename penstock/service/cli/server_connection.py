@@ -22,7 +22,11 @@ At = Annotated[
 Token = Annotated[
     str | None,
     typer.Option(
-        "--token", help="The token that the server wants.", envvar="PENSTOCK_TOKEN", show_default=False, metavar="TEXT"
+        "--token",
+        help="The token that the server requires.",
+        envvar="PENSTOCK_TOKEN",
+        show_default=False,
+        metavar="TEXT",
     ),
 ]
 CaCert = Annotated[
@@ -108,7 +112,7 @@ def server_url(settings: Sourced, at: str | None) -> str:
     if at is None:
         host, port = settings.value("rest.address") or "", settings.value("rest.port") or ""
         if not port.isdigit():
-            raise UsageFailed(f"rest.port is '{port}', which is no port; name the server with -m host:port")
+            raise UsageFailed(f"rest.port is '{port}', which is not a port number; name the server with -m host:port")
         at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if _HOST_AND_PORT.fullmatch(at) is None:
         raise UsageFailed(f"-m takes host:port or a URL, not '{at}'")
@@ -126,14 +130,16 @@ def job_id(client: RestClient, given: str) -> str:
     """Return the full id of a job, given the first digits of its id."""
     digits = given.lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits):
-        raise UsageFailed(f"'{given}' is no job id: an id has 32 hexadecimal digits, of which the first few will do")
+        raise UsageFailed(
+            f"'{given}' is not a job id: an id has 32 hexadecimal digits, and its first digits are enough"
+        )
     if len(digits) == 32:
         return digits
     found = [job for job in overview(client) if job["jid"].startswith(digits)]
     if len(found) == 1:
         return str(found[0]["jid"])
     if not found:
-        raise NotFound(f"no job's id begins with '{given}'; `penstock list -a` shows all jobs")
+        raise NotFound(f"no job has an id that begins with '{given}'; `penstock list -a` shows all jobs")
     listed = ", ".join(f"{job['jid']} ({job['name']}, {job['state']})" for job in found)
     raise NotFound(f"{len(found)} jobs begin with '{given}': {listed}")
 

@@ -23,7 +23,7 @@ def savepoint(
         typer.Option("-d", "--dispose", help="Delete this savepoint instead.", metavar="PATH", show_default=False),
     ] = None,
     detached: Annotated[
-        bool, typer.Option("--detached", "-detached", help="Do not wait for the savepoint; print its trigger's id.")
+        bool, typer.Option("--detached", "-detached", help="Do not wait for the savepoint; print the trigger id.")
     ] = False,
     at: At = None,
     json: Json = False,
@@ -51,7 +51,7 @@ def savepoint(
         given = {name: value for name, value in body.items() if value is not None}
         trigger = client.post(f"/jobs/{full}/savepoints", given)["request-id"]
         output.as_json({"jobid": full, "request-id": trigger}) if json else output.line(
-            f"savepoint {trigger} of job {full} is under way"
+            f"savepoint {trigger} of job {full} is in progress"
         )
         return
     location = take_savepoint(client, full, "savepoints", body)

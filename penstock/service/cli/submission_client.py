@@ -93,7 +93,7 @@ def follow(client: RestClient, job: str) -> None:
                 break
             time.sleep(next(waits))
     except KeyboardInterrupt:
-        output.errors().print(f"the job goes on: `penstock cancel {job[:8]}` ends it", highlight=False)
+        output.errors().print(f"the job continues: `penstock cancel {job[:8]}` ends it", highlight=False)
         raise SystemExit(CANCELLED) from None
     _check(job, result["job-execution-result"])
 

@@ -78,7 +78,7 @@ def show(seconds: float | None, rate: float) -> None:
 def main() -> None:
     """Run the demo. This is the entry point of `python -m penstock.service.demo`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, help="stop by itself after so long")
+    parser.add_argument("--seconds", type=float, help="stop after this many seconds")
     parser.add_argument("--rate", type=float, default=24.0, help="readings a second")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -128,7 +128,7 @@ class Operation:
             if token == self._token - 1 and self._page is not None:
                 return self._page
             if token != self._token:
-                raise Unknown(f"page {token} is gone or not there yet; the next one is {self._token}")
+                raise Unknown(f"page {token} is no longer or not yet available; the next page is {self._token}")
             if self.schema is None or not (self._rows or self._ended):
                 self._changed.wait(patience)
             if self.error is not None:
@@ -172,7 +172,7 @@ class Session:
     def submit(self, statement: str, options: Mapping[str, str]) -> Operation:
         """Start a statement, and return its operation."""
         if len(self.operations) >= OPERATIONS:
-            raise TooMany(f"the session has {OPERATIONS} operations; close some")
+            raise TooMany(f"the session has {OPERATIONS} operations, its maximum; close some of them")
         operation = Operation(lambda this: self._run(this, statement, options))
         self.operations[operation.handle] = operation
         return operation.start()
@@ -230,7 +230,10 @@ class Sessions:
         session = Session(name, dict(properties), StreamTableEnvironment.create(environment_settings=settings))
         with self._lock:
             if len(self._sessions) >= self._most:
-                raise TooMany(f"there are {self._most} sessions; sql-gateway.session.max-num allows for no more")
+                raise TooMany(
+                    f"there are {self._most} sessions, the maximum that sql-gateway.session.max-num "
+                    "allows; close one of them"
+                )
             self._sessions[session.handle] = session
         return session
 
@@ -262,7 +265,7 @@ class Sessions:
         limit = time.monotonic() - self._idle
         for handle, session in list(self._sessions.items()):
             if session.used < limit and not any(one.status == "RUNNING" for one in session.operations.values()):
-                log.info("session %s was not used for %d s and is closed", handle, self._idle)
+                log.info("closing session %s, which was not used for %d s", handle, self._idle)
                 self.close(handle)
 
     def shut(self) -> None:

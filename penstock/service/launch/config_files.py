@@ -123,7 +123,7 @@ def find_file(environment: Mapping[str, str]) -> Path | None:
 
 def _file_in(folder: Path) -> Path | None:
     if not folder.is_dir():
-        raise ConfigurationError(f"there is no folder '{folder}' to read the configuration from")
+        raise ConfigurationError(f"the configuration folder '{folder}' does not exist")
     return next((folder / name for name in (OWN_FILE, *FLINKS_FILES) if (folder / name).is_file()), None)
 
 
@@ -143,11 +143,11 @@ def _yaml(text: str, place: str) -> list[tuple[str, str]]:
     try:
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{place} is no valid YAML: {' '.join(str(error).split())}") from None
+        raise ConfigurationError(f"{place} is not valid YAML: {' '.join(str(error).split())}") from None
     if content in (None, ""):
         return []
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{place} must hold names and values, and it holds a {type(content).__name__}")
+        raise ConfigurationError(f"{place} must hold a mapping of names to values, not a {type(content).__name__}")
     return _flat(content)
 
 
@@ -208,6 +208,6 @@ def _from_options(options: Sequence[str]) -> list[Setting]:
     for option in options:
         name, separator, value = option.partition("=")
         if not separator or not name.strip():
-            raise ConfigurationError(f"-D takes name=value, not '{option}'")
+            raise ConfigurationError(f"-D must be given as name=value, not '{option}'")
         found.append(Setting(name.strip(), value, COMMAND_LINE))
     return found

@@ -221,12 +221,13 @@ def _line(folder: FolderStore) -> tuple[list[Metadata], tuple[int, int] | None]:
 def _report_missing(
     folder: FolderStore, job_id: str, number: int, counting: list[Metadata], accepts_older: bool
 ) -> None:
-    left = f"{folder_of(counting[-1].number)} is the newest that is left" if counting else "no other is left"
-    said = f"checkpoint {number} of job {job_id} was published and is gone from '{folder.folder(number)}'; {left}"
+    left = f"{folder_of(counting[-1].number)} is the newest remaining one" if counting else "no other is left"
+    where = folder.folder(number)
+    said = f"checkpoint {number} of job {job_id} was published and is now missing from '{where}'; {left}"
     if not accepts_older:
         raise NoSuchSnapshot(
-            f"{said}. Records since then would be processed a second time. Bring the checkpoint back, or accept the "
-            "loss with execution.recover=older"
+            f"{said}. Records since then would be processed a second time. Restore the checkpoint's files, or "
+            "accept this with execution.recover=older"
         )
     log.warning("%s, and the job continues from there (execution.recover=older)", said)
 

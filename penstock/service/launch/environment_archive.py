@@ -71,8 +71,8 @@ def _read_requirements(file: Path) -> list[Requirement]:
         return [Requirement(line) for line in lines if line]
     except InvalidRequirement as error:
         raise ConfigurationError(
-            f"{file}: {str(error).splitlines()[0]}. An environment holds installed packages, so write their names "
-            "alone, one in a line"
+            f"{file}: {str(error).splitlines()[0]}. An environment holds installed packages, so write only their "
+            "names, one per line"
         ) from None
 
 
@@ -89,7 +89,7 @@ def _closure(wanted: list[Requirement]) -> dict[str, Distribution]:
         name = canonicalize_name(requirement.name)
         packages[name] = found = packages.get(name) or _find_distribution(requirement)
         if found.version not in requirement.specifier and requirement.specifier:
-            raise ConfigurationError(f"{requirement} is required, and {name} {found.version} is installed")
+            raise ConfigurationError(f"{requirement} is required, but {name} {found.version} is installed")
         wanted += _needs(found, requirement.extras)
     return packages
 
@@ -99,7 +99,7 @@ def _find_distribution(requirement: Requirement) -> Distribution:
         return distribution(requirement.name)
     except PackageNotFoundError:
         raise ConfigurationError(
-            f"{requirement} is not installed beside Penstock, in {sys.prefix}. An environment holds installed "
+            f"{requirement} is not installed with Penstock in {sys.prefix}. An environment holds installed "
             f"packages: pip install '{requirement}'"
         ) from None
 

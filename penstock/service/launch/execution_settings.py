@@ -193,7 +193,7 @@ def checkpoint_directory(settings: EnvironmentSettings) -> str | None:
     storage = checkpoint_storage(settings)
     if isinstance(storage, (FileSystemCheckpointStorage, JobManagerCheckpointStorage)):
         return storage.get_checkpoint_path()
-    raise ConfigurationError(f"checkpoints are written to a directory or kept by the driver, and not by {storage!r}")
+    raise ConfigurationError(f"checkpoints can be written to a directory or kept by the driver, not by {storage!r}")
 
 
 def inline_threshold(settings: EnvironmentSettings) -> int:

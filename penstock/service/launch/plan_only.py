@@ -25,7 +25,7 @@ def plan_of_program(program: Program, arguments: Sequence[str] = (), pyflink: bo
             program.run(arguments, pyflink)
     except _Planned as planned:
         return planned.plan
-    raise NothingToExecute("the program has come to its end without a job")
+    raise NothingToExecute("the program ended without starting a job")
 
 
 def _end(plan: Plan) -> None:

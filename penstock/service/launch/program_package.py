@@ -83,7 +83,7 @@ def _script(program: Path, entry: str | None) -> str | None:
     if program.is_file():
         return program.name
     if not (program / "__main__.py").is_file():
-        raise ConfigurationError(f"{program} has no __main__.py: name what to run with -c module:function")
+        raise ConfigurationError(f"{program} has no __main__.py: name the entry point with -c module:function")
     return "__main__.py"
 
 
@@ -138,7 +138,7 @@ def _beside(included: Iterable[Path], home: Path) -> Iterator[Path]:
         if not full.exists():
             raise ConfigurationError(f"there is no file or folder '{path}'")
         if not full.is_relative_to(home):
-            raise ConfigurationError(f"'{path}' does not lie below {home}, the folder of the program")
+            raise ConfigurationError(f"'{path}' is not below {home}, the folder of the program")
         yield from _files_below(full) if full.is_dir() else [full]
 
 

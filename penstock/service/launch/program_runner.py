@@ -39,7 +39,9 @@ class Program:
         if self.path is not None and not self.path.is_file():
             raise ConfigurationError(f"there is no file '{self.path}'")
         if self.path is not None and self.path.suffix not in SUFFIXES:
-            raise ConfigurationError(f"a program is a file {', '.join(SUFFIXES)}, and not '{self.path}'")
+            raise ConfigurationError(
+                f"a program must be a file with the ending {', '.join(SUFFIXES)}, not '{self.path}'"
+            )
 
     def run(self, arguments: Sequence[str] = (), pyflink: bool = False) -> None:
         """Run the program in this process, with these arguments in `sys.argv`.
@@ -88,7 +90,7 @@ def _of_zip(folder: Path, program: Program) -> Callable[[], Any]:
     script = Path(folder, PROGRAM, found["script"]) if found else Path(folder, "__main__.py")
     if not script.is_file():
         raise ConfigurationError(
-            f"{program.path} has no __main__.py: name what to run with -c module:function, or make the zip with "
+            f"{program.path} has no __main__.py: name the entry point with -c module:function, or make the zip with "
             "`penstock package`"
         )
     return lambda: runpy.run_path(str(script), run_name="__main__")
@@ -98,7 +100,9 @@ def _check_fit(found: dict[str, Any], program: Program) -> None:
     """Raise ConfigurationError if the package holds code that was compiled for another machine or Python."""
     made, here = found.get("compiled-for"), platform_name()
     if made is not None and made != here:
-        raise ConfigurationError(f"{program.path} holds code that was compiled for {made}, and here is {here}")
+        raise ConfigurationError(
+            f"{program.path} contains code that was compiled for {made}, but this machine has {here}"
+        )
 
 
 def platform_name() -> str:
@@ -110,7 +114,7 @@ def _of_wheel(folder: Path, program: Program) -> Callable[[], Any]:
     scripts = [] if program.entry else console_scripts(folder)
     if len(scripts) > 1 or not (program.entry or scripts):
         has = f"has {len(scripts)} console scripts" if scripts else "has no console script"
-        raise ConfigurationError(f"{program.path} {has}: name what to run with -c module:function")
+        raise ConfigurationError(f"{program.path} {has}: name the entry point with -c module:function")
     return _entry(program.entry or scripts[0])
 
 

@@ -70,8 +70,8 @@ def serving(options: QueryableOptions) -> Serving | None:
         return None
     if options.token is None and not _is_loopback(options.host):
         raise ConfigurationError(
-            f"queryable-state.bind-host is {options.host}, which other machines can reach: set queryable-state.token, "
-            "which clients have to know, or bind to 127.0.0.1"
+            f"queryable-state.bind-host is {options.host}, which other machines can reach: set "
+            "queryable-state.token, which clients must then send, or bind to 127.0.0.1"
         )
     return Serving(options)
 

@@ -19,8 +19,8 @@ def check_scheduling(settings: EnvironmentSettings, plan: Plan) -> None:
     if patience.heartbeat_interval > patience.heartbeat_timeout:
         raise ConfigurationError(
             f"heartbeat.interval is {patience.heartbeat_interval} ms, and heartbeat.timeout is "
-            f"{patience.heartbeat_timeout} ms: the driver would count as dead between two signs of life. The interval "
-            "must not be longer than the timeout"
+            f"{patience.heartbeat_timeout} ms: the timeout would expire between two signs of life of the driver. "
+            "The interval must not be longer than the timeout"
         )
     if is_adaptive(settings, plan) and is_checkpointed(settings, plan) and checkpoint_directory(settings) is None:
         raise ConfigurationError(

@@ -365,7 +365,7 @@ def _job_already_over(
     environment: StreamExecutionEnvironment, job_id: JobID, collecting: Mapping[Transformation, ResultHandler]
 ) -> JobHandle:
     """Return a job that has already ended."""
-    log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
+    log.warning("job %s ended in an earlier run: there is nothing to recover", job_id)
     environment.close()
     ended = EndedJob(job_id.hex, defaults().clock().now())
     return start_job(JobHandle(job_id, ended, None, lambda: _end(collecting)))

@@ -13,11 +13,11 @@ _REASONS = [
         "akka.* pekko.* taskmanager.exit-on-fatal-akka-error",
     ),
     (
-        "Spark brings programs and files to the slots",
+        "Spark distributes programs and files to the slots",
         "blob.* rest.client.max-content-length user.artifacts.*",
     ),
     (
-        "programs are Python; no class of Java is loaded for them",
+        "programs are Python and load no Java classes",
         """
         classloader.* pipeline.classpaths pipeline.jars pipeline.force-* pipeline.generic-types
         pipeline.closure-cleaner-level pipeline.serialization-config yarn.classpath.* yarn.per-job-cluster.*
@@ -91,7 +91,7 @@ _REASONS = [
         """,
     ),
     (
-        "a server tries to delete what belongs to ended jobs until it has succeeded",
+        "a server tries to delete the files of ended jobs until it succeeds",
         "cleanup-strategy.*",
     ),
     (
@@ -149,7 +149,7 @@ _REASONS = [
         """,
     ),
     (
-        "sources do not tell that they have a backlog",
+        "sources do not report a backlog",
         "execution.checkpointing.interval-during-backlog",
     ),
     (
@@ -188,7 +188,7 @@ _REASONS = [
         "materialized-table.* partition.fields.*",
     ),
     (
-        "Spark has no support of Mesos any more",
+        "Spark no longer supports Mesos",
         "mesos.*",
     ),
     (
@@ -223,7 +223,7 @@ _REASONS = [
         """,
     ),
     (
-        "slots import from where the driver does, and from python.files",
+        "slots import from the same places as the driver, and from python.files",
         "python.pythonpath",
     ),
     (

@@ -196,5 +196,7 @@ def _check(settings: RestSettings) -> RestSettings:
             "security.ssl.rest.enabled needs PEM files: set security.ssl.rest.certificate and security.ssl.rest.key"
         )
     if settings.dashboard is not None and not (settings.dashboard / "index.html").is_file():
-        raise ConfigurationError(f"web.dashboard.dir is to hold a file index.html, and '{settings.dashboard}' has none")
+        raise ConfigurationError(
+            f"web.dashboard.dir must name a folder with a file index.html; '{settings.dashboard}' has no such file"
+        )
     return settings

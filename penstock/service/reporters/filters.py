@@ -38,7 +38,7 @@ def pattern_of(text: str) -> Pattern:
     wanted = [kind.strip().lower() for kind in kinds.split(",") if kind.strip() not in ("", "*")]
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
-        raise ValueError(f"there is no type of metrics '{unknown[0]}': there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no type of metrics '{unknown[0]}'; allowed are {', '.join(KINDS)}")
     return Pattern(_glob(scope or "*"), _any_of(names or "*"), frozenset(wanted or KINDS))
 
 

@@ -60,7 +60,7 @@ class OpenTelemetryReporter(Reporter):
         in_scope = export.ScopeMetrics(scope, list(self._all(samples, export)), "")
         done = self._metrics.export(export.MetricsData([export.ResourceMetrics(self._resource, [in_scope], "")]))
         if done is not export.MetricExportResult.SUCCESS:
-            raise ConnectionError(f"{self.context.options.text('exporter.endpoint')} did not take the metrics")
+            raise ConnectionError(f"{self.context.options.text('exporter.endpoint')} did not accept the metrics")
 
     def _all(self, samples: Sequence[Sample], export: Any) -> Iterator[Any]:
         """Yield metrics with all points of one name and kind. A quantile is an attribute; other parts have names."""

@@ -82,7 +82,7 @@ class PrometheusReporter(Reporter):
     def check(self, options: ReporterOptions) -> None:
         _library()
         if not options.ports("port", PORT):
-            raise ConfigurationError(f"option {options.full_name('port')} names no port")
+            raise ConfigurationError(f"option {options.full_name('port')} must name a port")
         options.truth("filterLabelValueCharacters", True)
 
     def open(self, context: ReporterContext) -> None:

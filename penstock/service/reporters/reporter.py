@@ -49,7 +49,7 @@ class ReporterOptions:
 
     def millis(self, option: str, default: int) -> int:
         """Return a duration in milliseconds. Raise ConfigurationError for any other text."""
-        return self._read(option, parse_duration, default, "it must be a time, such as 10 s")
+        return self._read(option, parse_duration, default, "it must be a duration, such as 10 s")
 
     def ports(self, option: str, default: str = "") -> list[int]:
         """Return the ports to try, in order. The option holds a port, several, or a range such as `9250-9260`."""

@@ -120,7 +120,7 @@ def _warn_of_unknown(options: ReporterOptions, kind: type[Reporter]) -> None:
     for option in options.values:
         if option not in COMMON_OPTIONS and option not in kind.OPTIONS:
             known = ", ".join((*COMMON_OPTIONS, *kind.OPTIONS))
-            log.warning("option %s is not known: there are %s", options.full_name(option), known)
+            log.warning("option %s is not known; known options are %s", options.full_name(option), known)
 
 
 # --- from a name to a class ---
@@ -131,7 +131,9 @@ def _class_of(options: ReporterOptions) -> type[Reporter]:
     short = _SAME.get(word, word if word in BUILT_IN else _FLINKS.get(given.removesuffix("Factory"), ""))
     found = _load(BUILT_IN[short] if short else given, options)
     if not (isinstance(found, type) and issubclass(found, Reporter)):
-        raise ConfigurationError(f"reporter '{options.name}': '{given}' is no subclass of penstock.reporters.Reporter")
+        raise ConfigurationError(
+            f"reporter '{options.name}': '{given}' is not a subclass of penstock.reporters.Reporter"
+        )
     return found
 
 

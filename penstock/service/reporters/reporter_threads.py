@@ -84,7 +84,12 @@ class Turn:
             step()
         except Exception as error:
             if not self._fails:
-                log.warning("reporter '%s' fails, and is tried again: %s: %s", self.name, type(error).__name__, error)
+                log.warning(
+                    "reporter '%s' failed and will report again at the next interval: %s: %s",
+                    self.name,
+                    type(error).__name__,
+                    error,
+                )
                 log.debug("reporter '%s'", self.name, exc_info=True)
             self._fails = True
         else:

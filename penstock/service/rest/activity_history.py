@@ -64,7 +64,7 @@ class ActivityHistory:
             try:
                 self.look()
             except Exception as error:  # requests for the jobs report the same error
-                log.debug("no sample of the jobs could be taken: %s", error)
+                log.debug("could not sample the jobs: %s", error)
 
     def look(self) -> None:
         """Take a sample of every running job. If there are very many jobs, sample those that began last."""

@@ -49,7 +49,7 @@ class TimedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            self._refuse(503, f"This server has {self.most} connections already: try again.")
+            self._refuse(503, f"This server already has {self.most} connections, its maximum: try again later.")
         else:
             self._start_head_timer()
 
@@ -158,7 +158,7 @@ class RestServer:
         deadline = time.monotonic() + START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise ConfigurationError(f"REST could not be served at {self.url}; the log has the reason")
+                raise ConfigurationError(f"REST could not be served at {self.url}; see the log for the reason")
             time.sleep(0.01)
         return self
 

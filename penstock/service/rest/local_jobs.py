@@ -98,7 +98,7 @@ class LocalJobs:
         with self._lock:
             handle = self._handles.get(job_id)
         if handle is None:
-            raise Refused(f"job {job_id} is over: it is {self.record(job_id).status}")
+            raise Refused(f"job {job_id} has ended: it is {self.record(job_id).status}")
         return handle
 
     def configuration(self) -> Mapping[str, str]:
@@ -178,7 +178,9 @@ class LocalJobs:
 
 
 def _needs_server() -> NoReturn:
-    raise Refused("programs are taken by a server, and this is a program's own process: penstock server start")
+    raise Refused(
+        "only a server accepts programs, and this process runs one program: start a server with penstock server start"
+    )
 
 
 def _machine(place: str, jobs: dict[str, int], usage: Mapping[str, float | int]) -> TaskManagerRecord:

@@ -37,7 +37,7 @@ def _from(file: LogFile, offset: int) -> Response:
         opened = file.path.open("rb")
         size = opened.seek(0, 2)
     except OSError:
-        raise not_found(f"The file {file.name} is not there any more.") from None
+        raise not_found(f"The file {file.name} does not exist any more.") from None
     first = min(size, offset if offset >= 0 else max(0, size + offset))
     opened.seek(first)
     headers = {SIZE_HEADER: str(size), "content-length": str(size - first)}

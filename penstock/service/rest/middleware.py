@@ -85,7 +85,11 @@ class AccessMiddleware:
             return
         known = _LOCAL_NAMES | {settings.bind_address, settings.address or "localhost"}
         if _host_name(headers.get("host", "")) not in known:
-            raise Rejected(403, "This server answers under the names of its own machine only: set rest.address.")
+            raise Rejected(
+                403,
+                "This server answers only requests to the names of its own machine: set "
+                "rest.address to allow another name.",
+            )
 
     def _is_page(self, path: str) -> bool:
         """Return True for one of Penstock's own pages. They hold no data, and ask for the token themselves."""
@@ -113,12 +117,12 @@ class AccessMiddleware:
             raise _needs_token()
         self._rate_limit.record_success(address)
         if operates and not may_operate and not is_owner:
-            raise Rejected(403, "This token lets its holder read, and not operate.")
+            raise Rejected(403, "This token allows reading, but no changes.")
 
     def _check_length(self, path: str, headers: Headers) -> None:
         length = headers.get("content-length", "0").strip()
         if not length.isdecimal():
-            raise Rejected(400, "The header content-length is no number.")
+            raise Rejected(400, "The header content-length is not a number.")
         if len(length) > 15 or int(length) > self._largest_body(path):
             raise _too_large(self._largest_body(path))
 
@@ -140,7 +144,7 @@ class AccessMiddleware:
             try:
                 message = await asyncio.wait_for(receive(), seconds)
             except TimeoutError:
-                raise Rejected(408, f"The rest of the request did not come within {seconds:g} s.") from None
+                raise Rejected(408, f"The rest of the request did not arrive within {seconds:g} s.") from None
             seen += len(message.get("body", b""))
             over = not message.get("more_body", False)
             if seen > most:
@@ -176,7 +180,7 @@ def check_origin(headers: Headers) -> None:
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     if foreign or site in ("cross-site", "same-site"):
-        raise Rejected(403, "Orders are not taken from pages of other sites.")
+        raise Rejected(403, "Requests from pages of other sites are refused.")
 
 
 def _host_name(host: str) -> str:
@@ -196,7 +200,7 @@ def _needs_token() -> Rejected:
 
 
 def _too_large(most: int) -> Rejected:
-    return Rejected(413, f"The request is too large: at most {most} bytes are taken.")
+    return Rejected(413, f"The request is too large: at most {most} bytes are accepted.")
 
 
 def _extra_headers(method: str, origin: str | None) -> list[tuple[bytes, bytes]]:

@@ -18,7 +18,7 @@ _PROBLEMS = {
     "401": "A token is needed.",
     "403": "It is not allowed.",
     "404": "There is no such thing.",
-    "409": "It cannot be done in the state that the job is in.",
+    "409": "The current state of the job does not allow this.",
 }
 
 _STYLE = """body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }

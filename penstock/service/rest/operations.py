@@ -56,7 +56,9 @@ class Operations:
             if key in self._known:
                 return key.trigger
             if sum(not one.done.is_set() for one in self._known.values()) >= MOST_AT_ONCE:
-                raise TooMany(f"{MOST_AT_ONCE} operations are under way: try again when one of them is done")
+                raise TooMany(
+                    f"{MOST_AT_ONCE} operations are in progress, the maximum: try again when one of them has ended"
+                )
             self._known[key] = operation
         # A daemon: an operation that hangs must not keep the process from ending.
         name = f"penstock rest {kind} {key.trigger[:6]}"

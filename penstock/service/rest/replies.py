@@ -108,7 +108,7 @@ async def answer_unexpected_error(request: Request, error: Exception) -> Respons
     """Log an unexpected error, and give the client a number with which the log entry can be found."""
     number = token_hex(4)
     log.error("request %s %s failed (%s)", request.method, request.url.path, number, exc_info=error)
-    return problem(500, "Internal server error.", f"The log has the reason, under {number}.")
+    return problem(500, "Internal server error.", f"The log has the reason under the number {number}.")
 
 
 EXPECTED_ERRORS = (Rejected, RequestValidationError, *(kind for kind, _ in _STATUS))

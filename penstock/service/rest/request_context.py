@@ -44,7 +44,7 @@ class RequestContext:
     def slow_request(self) -> Iterator[None]:
         """Mark a slow request. Raise TooMany if there are too many, so that threads remain for fast requests."""
         if not self._slots_for_slow.acquire(blocking=False):
-            raise TooMany(f"{MOST_SLOW} programs are being started: try again in a moment")
+            raise TooMany(f"{MOST_SLOW} programs are being started, the maximum: try again in a moment")
         try:
             yield
         finally:
@@ -112,7 +112,7 @@ def body_of(model: type[M]) -> Any:
         try:
             return model.model_validate_json(data if data.strip() else b"{}")
         except ValidationError as error:
-            raise bad_request(f"the body is not what was expected: {complaints(error)}") from None
+            raise bad_request(f"the body does not have the expected form: {complaints(error)}") from None
 
     return Depends(parse)
 

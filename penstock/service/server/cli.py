@@ -29,14 +29,14 @@ Data = Annotated[
 def start(
     data: Data = None,
     foreground: Annotated[
-        bool, typer.Option("--foreground/--daemon", help="Stay in this terminal, or go into the background.")
+        bool, typer.Option("--foreground/--daemon", help="Run in this terminal or in the background.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option("--host", help="Where to listen; without this only on this machine.")
+        str | None, typer.Option("--host", help="The address to listen on; by default, only this machine can connect.")
     ] = None,
-    port: Annotated[int | None, typer.Option("--port", help="The port of REST; 0 for any that is free.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The port of REST; 0 for any free port.")] = None,
     master: Annotated[
-        str | None, typer.Option("-m", "--master", help="Spark master of jobs that name no other.")
+        str | None, typer.Option("-m", "--master", help="Spark master of jobs that do not name a master.")
     ] = None,
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
@@ -89,7 +89,9 @@ def stop(
     data: Data = None,
     keep_jobs: Annotated[
         bool,
-        typer.Option("--keep-jobs", help="Let jobs run on; without this they stop, and go on at the next start."),
+        typer.Option(
+            "--keep-jobs", help="Keep the jobs running; without this option they stop and continue at the next start."
+        ),
     ] = False,
 ) -> None:
     """Stop the server. Its jobs are suspended, and continue from their last checkpoints when a server starts again."""

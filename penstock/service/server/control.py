@@ -85,7 +85,7 @@ class ControlServer:
             return {"answer": self._handlers[question["do"]](question)}
         except Exception as error:
             if not isinstance(error, PenstockError):
-                log.warning("'%s' could not be done", question.get("do"), exc_info=True)
+                log.warning("request '%s' failed", question.get("do"), exc_info=True)
             return {"error": type(error).__name__, "message": str(error)}
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ def _connect(address: str) -> Connection:
 
 def _await(connection: Connection, seconds: float | None) -> None:
     if not connection.poll(seconds):
-        raise OSError(f"it has said nothing for {seconds:g} s")
+        raise OSError(f"no message has arrived for {seconds:g} s")
 
 
 def _error(kind: str, message: str) -> Exception:

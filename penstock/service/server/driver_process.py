@@ -93,7 +93,7 @@ class DriverProcess:
         try:
             self._entry.enter(place)
         except AlreadyThere:
-            log.warning("job %s has a driver with the number %d already", spec.job_id, spec.number)
+            log.warning("job %s already has a driver with the number %d", spec.job_id, spec.number)
             return False
         return True
 
@@ -141,7 +141,7 @@ class DriverProcess:
         try:
             self._entry.end(self._spec.number, outcome)
         except StorageError as error:
-            log.error("how the driver ended could not be kept: %s", error)
+            log.error("the driver could not store its outcome: %s", error)
 
     # --- questions and orders of the server ---
     def _handlers(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
@@ -170,7 +170,7 @@ class DriverProcess:
         if self._jobs.has_reached_a_job() and self._jobs.living():
             threading.Thread(target=self._jobs.handle(asked["job"]).cancel, daemon=True).start()
             return
-        self._leave_at_once(self._outcome(How.CANCELED, JobCancelled("it was cancelled before a job had started")))
+        self._leave_at_once(self._outcome(How.CANCELED, JobCancelled("the program was cancelled before a job started")))
 
     def _savepoint(self, asked: Mapping[str, Any]) -> str:
         return self._jobs.handle(asked["job"]).trigger_savepoint(asked["directory"], asked["stop"], asked["drain"])

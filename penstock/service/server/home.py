@@ -77,7 +77,7 @@ def running_server(folder: Path) -> RunningServer | None:
 def already_running(folder: Path) -> str:
     """Return the error message for a second server on a folder."""
     found = running_server(folder)
-    who = f"process {found.pid}, {found.address}" if found is not None else "it is just being started or stopped"
+    who = f"process {found.pid}, {found.address}" if found is not None else "it is being started or stopped"
     return (
-        f"a server runs already on the folder '{folder}' ({who}): stop it first, or choose another folder with --data"
+        f"a server already runs on the folder '{folder}' ({who}): stop it first, or choose another folder with --data"
     )

@@ -52,7 +52,8 @@ class Archive:
             return from_json(JobRecord, json.loads(found[_record_path(job_id)]))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Unreadable(
-                f"'{self._storage.url(job_id)}' holds no job of ours: {type(error).__name__}: {error}"
+                f"'{self._storage.url(job_id)}' does not hold an archived job of Penstock: "
+                f"{type(error).__name__}: {error}"
             ) from None
 
     def delete(self, job_id: str) -> None:

@@ -61,7 +61,7 @@ class History:
             try:
                 self._look(archive, known)
             except StorageError as error:
-                log.warning("archived jobs are looked for again later: %s", error)
+                log.warning("looking for archived jobs failed; trying again later: %s", error)
 
     def _look(self, archive: Archive, known: set[str]) -> None:
         there = set(archive.job_ids())
@@ -81,7 +81,7 @@ class History:
         except FileNotFoundError:
             return
         except Unreadable as error:
-            log.warning("an archived job is not shown: %s", error)
+            log.warning("skipping an archived job: %s", error)
             return
         with self._changing:
             self._outlines[job_id] = outline(record), archive
@@ -124,7 +124,7 @@ class History:
             try:
                 return self._hold(archive.read(job_id))
             except (FileNotFoundError, Unreadable, StorageError) as error:
-                log.debug("job %s was not read from an archive: %s", job_id, error)
+                log.debug("job %s could not be read from an archive: %s", job_id, error)
         return known[0] if known is not None else None
 
     def _hold(self, record: JobRecord) -> JobRecord:

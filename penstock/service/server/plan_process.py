@@ -65,7 +65,7 @@ def plan_program(spec: Spec, parallelism: int | None, program: bytes, settings: 
                 env=process_environment(),
             )
         except subprocess.TimeoutExpired:
-            raise ProgramError(f"the program has come to no job within {LONGEST_SECONDS} s") from None
+            raise ProgramError(f"the program did not start a job within {LONGEST_SECONDS} s") from None
         if (folder / "plan.json").exists():
             return from_json(JobRecord, json.loads((folder / "plan.json").read_text()))
     raise ProgramError(f"the program starts no job:\n{(done.stderr or done.stdout).strip()[-4000:]}")

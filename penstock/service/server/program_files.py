@@ -13,10 +13,10 @@ from penstock.service.launch.program_runner import SUFFIXES
 def check_name(name: str) -> None:
     """Raise ProgramError if a file of this name is not a program."""
     if Path(name).name != name or name.startswith("."):
-        raise ProgramError(f"'{name}' is no file name")
+        raise ProgramError(f"'{name}' is not a file name")
     if not name.endswith(SUFFIXES):
         raise ProgramError(
-            f"'{name}' is no program: it must be a Python file, a zip or a wheel ({', '.join(SUFFIXES)})"
+            f"'{name}' is not a program: it must be a Python file, a zip or a wheel ({', '.join(SUFFIXES)})"
         )
 
 
@@ -27,11 +27,9 @@ def check_program(path: Path, entry: str | None = None) -> None:
         _check_source(path)
         return
     if not zipfile.is_zipfile(path):
-        raise ProgramError(f"'{path.name}' is no zip file")
+        raise ProgramError(f"'{path.name}' is not a zip file")
     if entry is None and path.suffix == ".zip" and "__main__" not in entries(path):
-        raise ProgramError(
-            f"'{path.name}' has no __main__.py: name what to run as an entry, such as my_package.jobs:main"
-        )
+        raise ProgramError(f"'{path.name}' has no __main__.py: name an entry point, such as my_package.jobs:main")
 
 
 def _check_source(path: Path) -> None:

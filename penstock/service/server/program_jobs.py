@@ -128,7 +128,7 @@ class ProgramJobs:
         try:
             self._entry.keep(ordinal, handle.record())
         except StorageError as error:
-            log.error("the last record of job %s could not be kept: %s", handle.job_id, error)
+            log.error("the last record of job %s could not be stored: %s", handle.job_id, error)
 
     def _hold(self) -> None:
         """Block while the program leaves. It continues elsewhere or later, and must not see that its job stops."""

@@ -59,7 +59,7 @@ class Register:
         """Add a job and return its entry. Raise AlreadyThere if there is a job with that id."""
         entry = self.job(spec.job_id)
         if entry.storage.exists("spec.json"):
-            raise AlreadyThere(f"there is a job {spec.job_id} already")
+            raise AlreadyThere(f"job {spec.job_id} exists already")
         entry.storage.write(f"program/{spec.program}", [program])
         entry.replace(f"revisions/{revision.number:06}.json", revision)
         entry.create("spec.json", spec)
@@ -126,7 +126,7 @@ class JobEntry:
         try:
             said = json.loads(text)
             if not isinstance(said, dict):
-                raise ValueError(f"it holds a {type(said).__name__}")
+                raise ValueError(f"it must hold a JSON object, not a {type(said).__name__}")
             return from_json(kind, said)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CorruptEntry(f"'{self.storage.url(name)}' cannot be read: {type(error).__name__}: {error}") from None
@@ -271,4 +271,4 @@ def readable(entries: Iterator[JobEntry]) -> Iterator[tuple[JobEntry, Spec]]:
         try:
             yield entry, entry.spec()
         except (CorruptEntry, StorageError, FileNotFoundError) as error:
-            log.error("job %s is left alone, since its entry in the register is damaged: %s", entry.job_id, error)
+            log.error("ignoring job %s, whose entry in the register is damaged: %s", entry.job_id, error)

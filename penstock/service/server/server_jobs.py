@@ -216,13 +216,13 @@ class ServerJobs:
             if job.revision.number > before + 1:
                 failed = job.record(ordinal).failures
                 why = failed[-1].message if failed else "its driver could not start it"
-                raise Refused(f"the job goes on with its earlier parallelism, since it could not be rescaled: {why}")
+                raise Refused(f"the job could not be rescaled and continues with its earlier parallelism: {why}")
             if job.revision.number == before + 1 and (job.runs or job.ended_at is not None):
                 return
 
     def _give_up(self, job: SupervisedProgram) -> None:
         """End a driver whose job does not run in time, with the outcome FAILED, so that the job goes back."""
-        why = f"it does not run after {self._settings.rescale_wait} ms"
+        why = f"it was not running after {self._settings.rescale_wait} ms"
         job.entry.end(job.number, Outcome(How.FAILED, int(time.time() * 1000), "Timeout", why, deployed=False))
         driver = job.driver
         if driver is not None:
@@ -347,5 +347,5 @@ def _check_rescaling(record: JobRecord, parallelism: int) -> None:
     most = min((vertex.max_parallelism for vertex in record.vertices), default=parallelism)
     if not 1 <= parallelism <= most:
         raise PenstockError(
-            f"job '{record.name}' can have a parallelism from 1 to {most}, its max parallelism, and not {parallelism}"
+            f"job '{record.name}' can have a parallelism from 1 to {most}, its max parallelism, not {parallelism}"
         )

@@ -76,7 +76,7 @@ class ServerProcess:
         write_secret(self._rest.url, self._secret)
         log.info("the server listens at %s", self._rest.url)
         self._told_to_end.wait()
-        log.info("the server ends; its jobs %s", "run on" if self._keep_jobs else "are suspended")
+        log.info("the server is ending; its jobs %s", "run on" if self._keep_jobs else "are suspended")
         self._rest.stop()
         self._service.stop(self._keep_jobs)
         control.close()

@@ -42,11 +42,11 @@ class Service:
         self.election.start(on_elected=self._start_leading, on_deposed=self._stop_leading)
 
     def _start_leading(self, fence: int) -> None:
-        log.info("this server leads; its number is %d", fence)
+        log.info("this server is now the leader, with number %d", fence)
         self.supervisor.lead(fence)
 
     def _stop_leading(self) -> None:
-        log.warning("this server does not lead any more; its drivers run on")
+        log.warning("this server is no longer the leader; its drivers continue to run")
         self.supervisor.follow()
 
     def stop(self, keep_jobs: bool) -> None:

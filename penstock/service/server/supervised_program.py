@@ -113,7 +113,9 @@ class SupervisedProgram:
         """Send the driver an order for one of its jobs. Raise DriverUnreachable if there is no driver."""
         driver = self.driver
         if driver is None:
-            raise DriverUnreachable(f"job {self.id_of(ordinal)} has no driver at this moment: it is being started")
+            raise DriverUnreachable(
+                f"job {self.id_of(ordinal)} has no driver at the moment: its driver is being started"
+            )
         return driver.ask(do, seconds, job=self.id_of(ordinal), **more)
 
     # --- starts and ends of drivers ---
@@ -129,7 +131,7 @@ class SupervisedProgram:
         self.reached = self.runs = False
         self.refresh_kept()
         if outcome is None:
-            self._fail(FailureView(now, self.number, "DriverLost", "the job's driver has died, and is started again"))
+            self._fail(FailureView(now, self.number, "DriverLost", "the job's driver died and is being started again"))
         elif outcome.how is How.FAILED and not any(record.status == "FAILED" for record in self._kept.values()):
             said = FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
             self._fail(said)

@@ -17,7 +17,7 @@ class Presence(Enum):
 
     NONE = "there is none"
     ALIVE = "it runs"
-    UNSEEN = "it runs elsewhere, if it does"
+    UNSEEN = "another driver may be running it elsewhere"
 
 
 @dataclass(frozen=True)

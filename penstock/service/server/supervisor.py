@@ -102,7 +102,7 @@ class Supervisor:
         try:
             self._jobs[spec.job_id] = self._load(entry, spec)
         except (CorruptEntry, StorageError, FileNotFoundError) as error:
-            log.error("job %s is left alone, since its entry in the register is damaged: %s", spec.job_id, error)
+            log.error("ignoring job %s, whose entry in the register is damaged: %s", spec.job_id, error)
 
     def _load(self, entry: JobEntry, spec: Spec) -> SupervisedProgram:
         """Return a program with its state in the register."""
@@ -144,7 +144,7 @@ class Supervisor:
                 if self.may_act():
                     self._tick()
             except Exception:
-                log.exception("looking after the jobs failed, and is tried again")
+                log.exception("supervising the jobs failed; trying again")
             self._wake.wait(TICK_SECONDS)
             self._wake.clear()
 
@@ -158,7 +158,7 @@ class Supervisor:
             try:
                 step = self._decide(job)
             except (StorageError, CorruptEntry) as error:
-                log.warning("job %s is looked at again later: %s", job.job_id, error)
+                log.warning("supervising job %s failed; trying again later: %s", job.job_id, error)
                 continue
             if isinstance(step, Watch):
                 wanting.append((job, step))
@@ -206,7 +206,7 @@ class Supervisor:
                 self._cancel(job)
             case Kill():
                 assert job.driver is not None
-                log.warning("the driver of job %s does not end or does not answer, and is killed", job.job_id)
+                log.warning("killing the driver of job %s, which does not end or does not answer", job.job_id)
                 job.driver.kill()
             case Revise(outcome):
                 self._revise(job, outcome)
@@ -221,7 +221,7 @@ class Supervisor:
         try:
             job.ask("cancel", job.wanted.cancelled or 0, 5.0)
         except PenstockError as error:
-            log.info("job %s cannot be cancelled yet: %s", job.job_id, error)
+            log.info("job %s cannot be cancelled yet; trying again: %s", job.job_id, error)
         except Exception as error:
             log.info("job %s cannot be cancelled: %s", job.job_id, error)
 
@@ -243,7 +243,7 @@ class Supervisor:
         failed = job.revision
         assert failed.previous is not None
         earlier = job.entry.revision(failed.previous)
-        log.warning("job %s goes back to its earlier parallelism: %s", job.job_id, outcome.message)
+        log.warning("job %s returns to its earlier parallelism: %s", job.job_id, outcome.message)
         back = replace(
             failed, number=failed.number + 1, parallelism=earlier.parallelism, forced=earlier.forced, previous=None
         )
@@ -266,7 +266,7 @@ class Supervisor:
             for record in job.records():
                 archive.keep(with_places(record))
         except (StorageError, ConfigurationError) as error:
-            log.error("job %s is not in the archive: %s", job.job_id, error)
+            log.error("job %s could not be archived: %s", job.job_id, error)
 
     # --- starting ---
     def _start_some(self, wanting: list[tuple[SupervisedProgram, Watch]]) -> None:
@@ -288,7 +288,7 @@ class Supervisor:
             job.takeover = True
             log.info("job %s: driver %d is process %d", job.job_id, job.number, driver.pid)
         except Exception as error:
-            log.exception("job %s: no driver could be started", job.job_id)
+            log.exception("job %s: the driver could not be started", job.job_id)
             outcome = Outcome(How.FAILED, _now(), type(error).__name__, str(error), deployed=False)
             job.handle_loss(outcome, _now())
         finally:
@@ -371,7 +371,7 @@ def _ignoring(action: Callable[[], None]) -> None:
     try:
         action()
     except StorageError as error:
-        log.warning("an ended job is forgotten later: %s", error)
+        log.warning("removing an ended job failed; trying again later: %s", error)
 
 
 def _now() -> int:

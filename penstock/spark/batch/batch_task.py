@@ -72,7 +72,7 @@ class StageTask:
     def _read_assignments(self, index: int, elements: Iterator[Any]) -> Assignments:
         for _, assigned in elements:
             return pickle.loads(assigned)  # type: ignore[no-any-return]
-        raise InputCut(f"slot {index} has not heard what it is to read")
+        raise InputCut(f"slot {index} has not received its input splits")
 
     def _announce(self, begun: list[Begun]) -> socket.socket:
         """Tell the driver that sinks have begun work, and wait for its answer.

@@ -119,7 +119,7 @@ def unpack_parcels(batches: Iterator[Any], slot: int) -> Iterator[tuple[int, Par
     for batch in batches:
         for target, parcel in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             if target != slot:
-                raise RuntimeError(f"Spark has brought a parcel for slot {target} to slot {slot}")
+                raise RuntimeError(f"Spark delivered a parcel for slot {target} to slot {slot}")
             yield target, pickle.loads(parcel.as_buffer())
 
 

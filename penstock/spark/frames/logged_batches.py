@@ -67,7 +67,7 @@ class LoggedBatches(SplitEnumerator):
             self._next += 1
         if written >= self._next:
             raise ConnectorError(
-                f"Spark has written batch {self._next} into '{files.url()}', which this process does not see there: "
+                f"Spark has written batch {self._next} into '{files.url()}', but this process cannot see the files: "
                 "staging_directory must be a folder or URL that this process and the server's executors reach"
             )
         if over:
@@ -116,7 +116,7 @@ class LoggedBatches(SplitEnumerator):
     def restore_state(self, state: Any) -> None:
         if not state.get("log"):
             raise ConnectorError(
-                "a job that has read a streaming DataFrame in a classic session cannot go on over Spark Connect"
+                "a job that has read a streaming DataFrame in a classic session cannot continue over Spark Connect"
             )
         self._folder, self._next = state["folder"], state["next"]
         self._has_checkpoint = True

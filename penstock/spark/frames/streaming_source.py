@@ -208,7 +208,7 @@ class StagedBatches(SplitEnumerator):
     def restore_state(self, state: Any) -> None:
         if state.get("log"):
             raise ConnectorError(
-                "a job that has read a streaming DataFrame over Spark Connect cannot go on in a classic session"
+                "a job that has read a streaming DataFrame over Spark Connect cannot continue in a classic session"
             )
         self._folder, self._next = state["folder"], state["next"]
         self._kept = True
@@ -277,8 +277,8 @@ class _FileReader(SplitReader):
         size = Storage(folder).size(name)
         if size is None:
             raise NotFound(
-                f"{split.path} has been deleted, since a complete checkpoint lay behind it: a streaming DataFrame goes "
-                "on from the last checkpoint only, not from older ones"
+                f"{split.path} was deleted after a checkpoint that covers it: a job with a streaming DataFrame "
+                "can continue only from its last checkpoint, not from older ones"
             )
         self._file = Storage(folder).open(name)
         reject: Callable[[Any, Exception, str], None] = context.reject

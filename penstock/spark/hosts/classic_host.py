@@ -47,15 +47,17 @@ class ClassicHost:
     def _replace(self) -> None:
         if self._renew is None:
             raise ConfigurationError(
-                "the Spark application of this job has ended, and its session was created by the program, so that it "
-                "cannot be replaced. Start the program again, or let Penstock create the session (spark.master)"
+                "the Spark application of this job has ended. The program created its session, so Penstock "
+                "cannot replace it. Start the program again, or let Penstock create the session (spark.master)"
             )
-        log.warning("the Spark application of this job has ended, and another takes its place")
+        log.warning("the Spark application of this job has ended; starting another one")
         try:
             self._context = self._renew()
             self._executors = Executors(self._context)
         except ConfigurationError as error:
-            raise SlotLost(f"the Spark application has ended, and no other could be started yet: {error}") from None
+            raise SlotLost(
+                f"the Spark application has ended, and another one could not be started yet: {error}"
+            ) from None
 
     def keep_spares(self, slots: int) -> None:
         if self.on_network and self._renew is not None and not self._is_dynamic:

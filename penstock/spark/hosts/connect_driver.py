@@ -41,8 +41,8 @@ def check_program(name: str, size: int) -> None:
     """Refuse a program that is too large for a message to the server."""
     if size > _LARGEST_PROGRAM:
         raise ConfigurationError(
-            f"the program {name} has {size} bytes, and a driver in the cluster takes at most {_LARGEST_PROGRAM}: leave "
-            "its packages out, and install them where the executors run"
+            f"the program {name} has {size} bytes, and a driver in the cluster accepts at most {_LARGEST_PROGRAM} "
+            "bytes: leave the packages out of the program, and install them where the executors run"
         )
 
 
@@ -91,8 +91,8 @@ class DriverClient:
             if time.monotonic() > until:
                 raise NotEnoughSlots(
                     f"the driver in the cluster has not given a sign of life within slot.request.timeout, "
-                    f"{self._seconds:g} s: its task needs a core that is free, besides one for each slot, and has to "
-                    f"reach the server at '{hidden(url)}' (penstock.connect.inner-url)"
+                    f"{self._seconds:g} s: its task needs one free core besides one for each slot, and must be "
+                    f"able to reach the server at '{hidden(url)}' (penstock.connect.inner-url)"
                 )
             time.sleep(TICK_SECONDS)
         if self._failure or (self._ended is not None and self._ended[1]):
@@ -114,7 +114,7 @@ class DriverClient:
         """Return the URL of the server inside the cluster, with the parameters of the client's URL."""
         host = self._session.conf.get("spark.driver.host", None)
         if host is None or uses_tls(self._url):
-            why = "the client uses TLS, which the server itself does not have" if host else "it does not tell its host"
+            why = "the client uses TLS, and the server itself does not" if host else "it does not report its host"
             raise ConfigurationError(
                 f"the URL under which executors reach the server at {endpoint(self._session)} is not known, because "
                 f"{why}: name it with penstock.connect.inner-url"
@@ -132,8 +132,8 @@ class DriverClient:
             raise
         except Exception as error:
             raise JobError(
-                f"the server at {endpoint(self._session)} does not tell of the driver '{self.key}' any more, which may "
-                f"go on: {describe_error(error).strip()[:300]}"
+                f"the server at {endpoint(self._session)} no longer reports on the driver '{self.key}', which may "
+                f"still be running: {describe_error(error).strip()[:300]}"
             ) from None
 
     def _watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:
@@ -146,7 +146,7 @@ class DriverClient:
             if over:
                 return self._code()
             if status is None:
-                raise JobError(f"the server at {endpoint(self._session)} knows no driver '{self.key}'")
+                raise JobError(f"the server at {endpoint(self._session)} has no driver '{self.key}'")
             if status.get("state") == "ended" and self._operation is None:
                 return int(status["code"])
             self._check_alive(status)
@@ -161,7 +161,7 @@ class DriverClient:
         for name, stream in (("out", out), ("err", err)):
             data, dropped = self._readers[name].take_new(status[name])
             if dropped:
-                warn(f"{dropped} bytes of output are left out here; they are in the log of the executor")
+                warn(f"{dropped} bytes of output are left out; the log of the executor has them")
             if data:
                 is_news = True
                 stream.write(data)
@@ -200,7 +200,7 @@ class DriverClient:
     def send(self, signal: str) -> None:
         """Send a signal to the program."""
         if self._mailbox.read(SIGNAL) is None:
-            raise JobError(f"the server at {endpoint(self._session)} knows no driver '{self.key}'")
+            raise JobError(f"the server at {endpoint(self._session)} has no driver '{self.key}'")
         self._mailbox.write(SIGNAL, {"signal": signal})
 
     def leave(self) -> None:

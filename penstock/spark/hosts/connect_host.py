@@ -142,7 +142,7 @@ class ConnectTasks:
         """Return the message for slots that ended silently, because they lost the driver or never reached it."""
         driver = self._invitation.driver
         return (
-            f"they have ended by themselves. If executors cannot reach this process at {driver.host}:{driver.port}, "
+            f"they ended on their own. If executors cannot reach this process at {driver.host}:{driver.port}, "
             "set spark.driver.host to an address of this machine that they reach, and spark.driver.bindAddress to the "
             "address to listen at; or let the driver run in the cluster, with spark.submit.deployMode=cluster"
         )

@@ -54,8 +54,9 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 SERVER_SECONDS = 30.0
 """Longest time, in seconds, in which the server must answer."""
 _NOT_CONTINUED = (
-    "the process of the driver was lost, and the program was not started again, because it would begin its job anew. "
-    "To let it continue, set execution.checkpointing.dir, pipeline.job-id and execution.recover=latest"
+    "the process of the driver was lost, and the program was not started again, because it would start its job "
+    "from the beginning. To let it continue from a checkpoint, set execution.checkpointing.dir, pipeline.job-id "
+    "and execution.recover=latest"
 )
 log = logging.getLogger("penstock.job")
 
@@ -159,7 +160,7 @@ class Watch:
         if self._leaving.is_set():
             return LOST
         if code < 0:
-            log.warning("the process of the driver was ended by signal %d", -code)
+            log.warning("signal %d ended the process of the driver", -code)
             return LOST
         return self._end(code)
 
@@ -219,7 +220,7 @@ class Watch:
                 self._tick()
             except Exception as error:
                 # The program has its own session, and notices by itself if its slots are lost.
-                log.warning("the driver cannot tell its clients of the program: %s", str(error)[:300])
+                log.warning("the driver cannot report the program to its clients: %s", str(error)[:300])
                 time.sleep(BEAT_SECONDS)
 
     def _tick(self) -> None:
@@ -230,7 +231,7 @@ class Watch:
             if self._is_due(time.monotonic()):
                 self._listen()
             if self._is_displaced():
-                log.warning("another task of Spark is the driver now")
+                log.warning("another Spark task is now the driver")
                 self._leave()
         self._tell("running")
 
@@ -272,7 +273,7 @@ class Watch:
         try:
             self._tell("ended", code)
         except Exception as error:
-            log.warning("the driver cannot tell its clients of the end: %s", str(error)[:300])
+            log.warning("the driver cannot report the end to its clients: %s", str(error)[:300])
         return code
 
     # --- the operation ---

@@ -249,8 +249,8 @@ class Lifelines:
         """Warn that all slots wait and none works: messages between slots are lost or very slow."""
         places = ", ".join(f"{slot} on {line.host}" for slot, line in sorted(self._lines.items()))
         log.warning(
-            "all slots have waited for messages of each other for %g s, and none is busy: look whether their hosts can "
-            "reach each other (slots %s)",
+            "all slots have waited for each other's messages for %g s, and no slot is busy: check whether their "
+            "hosts can reach each other (slots %s)",
             self._timeout,
             places,
         )
@@ -282,15 +282,15 @@ class Lifelines:
 def where(line: _Line, is_unreachable: bool = False) -> str:
     """Describe the state of a silent slot, as far as it is known. The kernel of a hanging slot still acknowledges."""
     if line.is_deaf:
-        return f". It is alive, and receives nothing from the driver: the network loses what goes to {line.host}"
+        return f". The slot is alive but receives nothing from the driver: the network loses messages to {line.host}"
     if is_unreachable:
-        return f". Its host {line.host} acknowledges nothing: it is off, or the network loses what goes to or from it"
+        return f". Its host {line.host} acknowledges nothing: the host is off, or the network loses its messages"
     stack = main_stack(line.text())
     if stack:
-        return f". It does not let go of the interpreter in\n{stack}"
+        return f". The slot does not release the interpreter lock in\n{stack}"
     if line.machine == this_machine() and _state_of(line.process) == "T":
         return f": its process {line.process} is stopped, as by SIGSTOP"
-    return f". Where it is cannot be told: its process on {line.host} is stopped, or {line.host} cannot be reached"
+    return f". The reason is unknown: its process on {line.host} is stopped, or {line.host} cannot be reached"
 
 
 def _state_of(process: int) -> str:

@@ -135,7 +135,7 @@ def connect(address: Address, secret: bytes, identity: Identity | None = None) -
     """Return a trusted connection: by path on the same machine, otherwise over the network. Raise LinkLost."""
     made = _by_path(address) or _by_network(address, identity)
     if not _shake_hands(made, secret):
-        raise LinkLost("the other side does not know the secret of this attempt")
+        raise LinkLost("the other process does not know the secret of this attempt")
     return made
 
 
@@ -171,7 +171,7 @@ def _by_path(address: Address) -> socket.socket | None:
         made.close()
         if address.port:
             return None
-        raise LinkLost(f"nobody listens any more: {error}") from None
+        raise LinkLost(f"the listener is closed: {error}") from None
     return made
 
 
@@ -299,7 +299,9 @@ class Inlet:
                 if isinstance(self.sock, Encrypted) and self.sock.error is not None:
                     raise loss_of(self.sock.error)
                 middle = self._unparsed or self._tag is not None
-                raise LinkLost("cut off in the middle of a message" if middle else "the connection was closed")
+                raise LinkLost(
+                    "the connection ended in the middle of a message" if middle else "the connection was closed"
+                )
         return True
 
     def _take(self, flags: int) -> int:
@@ -320,7 +322,7 @@ class Inlet:
     def _begin_body(self) -> None:
         length, *tag = _HEADER.unpack_from(self._unparsed)
         if length > LONGEST_BODY:
-            raise LinkLost(f"a message of {length} bytes cannot be")
+            raise LinkLost(f"a message cannot have {length} bytes")
         self._tag = Tag(*tag)
         self._body = bytearray(length)
         there = self._unparsed[_HEADER.size : _HEADER.size + length]

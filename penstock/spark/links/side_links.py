@@ -222,7 +222,7 @@ class SideLinks:
             waiting.set_result(answer)
         except Exception as error:
             # A log handler of the program may fail, and later messages must be taken nevertheless.
-            log.debug("what a slot has said could not be shown: %s", error)
+            log.debug("a message of a slot could not be shown: %s", error)
 
     def _lose(self, slot: int) -> None:
         with self._lock:

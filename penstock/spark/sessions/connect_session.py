@@ -75,7 +75,7 @@ def check_server(session: Any, version: str | None = None) -> None:
         raise ConfigurationError(_refusal(endpoint(session), error)) from None
     if _numbers(version) < OLDEST_SERVER:
         raise ConfigurationError(
-            f"the Spark Connect server at {endpoint(session)} is Spark {version}, and slots need one of "
+            f"the Spark Connect server at {endpoint(session)} runs Spark {version}, and slots need Spark "
             f"{_text(OLDEST_SERVER)} or newer: use a newer server, or a master such as spark://host:7077"
         )
 
@@ -169,13 +169,13 @@ def _await_server(url: str, seconds: float) -> None:
     try:
         channel = _channel(url)
     except Exception as error:
-        raise ConfigurationError(f"'{url}' is no address of a Spark Connect server: {_first_line(error)}") from None
+        raise ConfigurationError(f"'{url}' is not an address of a Spark Connect server: {_first_line(error)}") from None
     try:
         grpc.channel_ready_future(channel).result(timeout=seconds)
     except grpc.FutureTimeoutError:
         raise ConfigurationError(
-            f"no Spark Connect server answers at '{hidden(url)}' within {seconds:g} s: look whether the server runs, "
-            "whether the host and the port (15002 unless set) are right, and whether both sides use TLS (;use_ssl=true)"
+            f"no Spark Connect server answers at '{hidden(url)}' within {seconds:g} s: check that the server "
+            "runs, that the host and the port (15002 unless set) are right, and that both sides use TLS (;use_ssl=true)"
         ) from None
     finally:
         channel.close()
@@ -208,12 +208,12 @@ def _refusal(url: str, error: Exception) -> str:
     text = str(error)
     if "UNAUTHENTICATED" in text or "PERMISSION_DENIED" in text or "Invalid authentication" in text:
         return (
-            f"the Spark Connect server at '{hidden(url)}' refuses the token: give the right one as ;token=… in the "
+            f"the Spark Connect server at '{hidden(url)}' rejects the token: give the right token as ;token=… in the "
             "URL, or in the environment's SPARK_CONNECT_AUTHENTICATE_TOKEN"
         )
     if "UNIMPLEMENTED" in text:
-        return f"what answers at '{hidden(url)}' is no Spark Connect server, or one of another version: {text[:200]}"
-    return f"the Spark Connect server at '{hidden(url)}' gives no session: {_first_line(error)}"
+        return f"the process at '{hidden(url)}' is not a Spark Connect server, or has another version: {text[:200]}"
+    return f"the Spark Connect server at '{hidden(url)}' refused a session: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:
@@ -234,8 +234,8 @@ def _set(session: Any, options: Mapping[str, str]) -> None:
             refused.append(name)
     if refused:
         log.warning(
-            "%s cannot be set on a session of Spark Connect, and the server at %s keeps what it was started with: give "
-            "such options to the server (spark-submit --conf)",
+            "%s cannot be set on a session of Spark Connect, and the server at %s keeps the values with which it "
+            "was started: set these options for the server (spark-submit --conf)",
             ", ".join(sorted(refused)),
             endpoint(session),
         )

@@ -43,7 +43,7 @@ def end_application(context: SparkContext, described: bytes) -> None:
         except (Py4JError, OSError, ValueError) as error:
             log.debug("application %s could not be ended at %s: %s", earlier["id"], place, error)
         else:
-            log.info("application %s, of the driver before this one, was told to end", earlier["id"])
+            log.info("asked application %s, of the previous driver, to end", earlier["id"])
 
 
 def _delete_executors(application: str) -> None:
@@ -56,7 +56,7 @@ def _delete_executors(application: str) -> None:
     except OSError as error:
         log.debug("the executors of application %s could not be deleted: %s", application, error)
     else:
-        log.info("the executors of application %s, of the driver before this one, were deleted", application)
+        log.info("deleted the executors of application %s, of the previous driver", application)
 
 
 def _tell_master(context: SparkContext, place: str, application: str) -> None:

@@ -48,7 +48,7 @@ class Executors:
             lost = places & {*hosts, *self.probe(hosts)}
             if not lost or lost == places:
                 return
-            log.warning("executors on %s are replaced: these hosts cannot be reached", ", ".join(sorted(lost)))
+            log.warning("replacing the executors on %s: these hosts cannot be reached", ", ".join(sorted(lost)))
             for executor in [executor for host in lost for executor in _executors_on(scala, host)]:
                 scala.killAndReplaceExecutor(executor)
 

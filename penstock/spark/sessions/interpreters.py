@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 from penstock import __version__
 
-UNFIT = "the Python of the slots does not fit"
+UNFIT = "the slots have another Python than the driver"
 """Beginning of the message about an interpreter that can never run a slot."""
 
 
@@ -58,7 +58,7 @@ def unfit_interpreter(text: str, interpreter: str | None = None) -> str | None:
 def _problem(text: str, named: str) -> str | None:
     missing = re.search(r'Cannot run program "([^"]+)"', text)
     if missing is not None:
-        return f"the executors have no program '{missing[1]}'"
+        return f"the program '{missing[1]}' does not exist on the executors"
     if re.search(r"No module named '?penstock\b|(?:cannot import name|Can't get attribute) .*penstock", text):
         return f"{named} has no Penstock, or another version"
     other = re.search(r"Python in worker has different (?:minor )?version:? \(?(\d+)(?:\.|, )(\d+)", text)

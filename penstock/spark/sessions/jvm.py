@@ -56,7 +56,7 @@ _ADVICE = (
     ),
     (
         "Could not reserve",
-        "Lower spark.driver.memory: this machine has less memory than it asks for",
+        "Lower spark.driver.memory: it is more than the memory of this machine",
     ),
     (
         "heap size|memory|-Xm|byte string|NumberFormatException",

@@ -119,7 +119,7 @@ def pods_obstacle(client: PodClient | None, application: str) -> str | None:
         return f"the pods of the executors cannot be read from Kubernetes: {error}"
     if not pods:
         return (
-            "Spark has created no pods for executors; its log says why, for instance a quota or a policy of the "
+            "Spark has not created any executor pods; its log has the reason, for instance a quota or a policy of the "
             f"namespace '{client.namespace}'"
         )
     return next((text for pod in pods for text in _hindrances(pod)), None)

@@ -61,7 +61,7 @@ class MBeans:
         self._gateway = java_gateway()
         if self._gateway is None:
             raise ConfigurationError(
-                "the JMX reporter keeps its beans in the JVM of the driver's Spark session, and there is none: the job "
+                "the JMX reporter needs the JVM of the driver's Spark session, and there is no such JVM: the job "
                 "runs without Spark, or Spark is behind Spark Connect"
             )
         self._java: Any = self._gateway.jvm

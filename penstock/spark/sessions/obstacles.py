@@ -50,7 +50,7 @@ class Resources:
                 "has free machines with spark.executor.cores and spark.executor.memory"
             )
         if self.capacity is None:
-            return "Spark does not tell how many tasks it can run at once"
+            return "Spark does not report how many tasks it can run at once"
         if self.capacity < slots:
             return self._missing_cores(slots)
         if self.capacity - self.busy < slots:
@@ -60,7 +60,8 @@ class Resources:
             )
         waiting = _count(slots - started, "Python process")
         return (
-            f"Spark can run {_count(self.capacity, 'task')} at once, which is enough. It waits for {waiting} to start"
+            f"Spark can run {_count(self.capacity, 'task')} at once, which is enough. The job waits for {waiting} "
+            "to start"
         )
 
     def _missing_executors(self, slots: int) -> str:

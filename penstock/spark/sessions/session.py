@@ -290,7 +290,7 @@ def _advice(error: Exception, configuration: SparkConf) -> str:
     queue = configuration.get("spark.yarn.queue", "default")
     if re.search(rf"queue\W+(?:\S+\W+)?{re.escape(str(queue))}", str(error), re.IGNORECASE):
         return f"The setting spark.yarn.queue is '{queue}': name a queue of the cluster that takes your applications"
-    return "Look whether the address is right, the cluster runs and the options for Spark are such as it knows"
+    return "Check that the address is right, that the cluster runs, and that Spark knows all its options"
 
 
 def _warn_of_uploads(configuration: SparkConf) -> None:
@@ -298,8 +298,9 @@ def _warn_of_uploads(configuration: SparkConf) -> None:
     brought = any(configuration.get(name, "") for name in ("spark.yarn.jars", "spark.yarn.archive"))
     if configuration.get("spark.master", "") == "yarn" and not brought and not is_submitted():
         log.warning(
-            "neither spark.yarn.jars nor spark.yarn.archive is set, so Spark uploads all of its jars, some 460 MB, for "
-            "this application. Put them on HDFS once, and name them in spark.yarn.archive or spark.yarn.jars"
+            "neither spark.yarn.jars nor spark.yarn.archive is set, so Spark uploads all of its jars, some 460 "
+            "MB, for this application. Copy them to HDFS once, and name that place in spark.yarn.archive or "
+            "spark.yarn.jars"
         )
 
 

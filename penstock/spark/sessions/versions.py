@@ -40,8 +40,8 @@ def check_spark(version: str = pyspark.__version__) -> None:
     found = minor_version(version)
     if found < OLDEST:
         raise ConfigurationError(
-            f"this is Spark {version} ({pyspark.__path__[0]}), and Penstock runs on Spark {_range()}. Install a newer "
-            f'one: pip install "pyspark>={_text(OLDEST)},<{_text((NEWEST[0], NEWEST[1] + 1))}"'
+            f"this is Spark {version} ({pyspark.__path__[0]}), but Penstock needs Spark {_range()}. Install a newer "
+            f'version: pip install "pyspark>={_text(OLDEST)},<{_text((NEWEST[0], NEWEST[1] + 1))}"'
         )
     if found < FIRST_WITHOUT_DISTUTILS and find_spec("distutils") is None:
         raise ConfigurationError(

@@ -59,7 +59,7 @@ class Arrivals:
             close_all([link])
             return
         if hello.task > serving:
-            log.debug("slot %d is served by task %d instead of task %d", hello.slot, hello.task, serving)
+            log.debug("task %d instead of task %d serves slot %d", hello.slot, hello.task, serving)
             self._forget(hello.slot)
         self._tasks[hello.slot] = hello.task
         self.links[hello.kind][hello.slot] = link

@@ -391,7 +391,7 @@ class Waiting:
             raise SlotLost("the job was cancelled while its slots started")
         waited = time.monotonic() - self._began
         if waited > self._seconds:
-            raise NotEnoughSlots(self._describe_wait(there, f"slot.request.timeout, {self._seconds:g} s, is over"))
+            raise NotEnoughSlots(self._describe_wait(there, f"slot.request.timeout, {self._seconds:g} s, has expired"))
         if waited > QUIET_SECONDS and not self._told:
             self._told = True
             log.warning("%s", self._describe_wait(there, f"waiting up to {self._seconds:g} s"))

@@ -136,8 +136,8 @@ class OrdinaryTasks(BarrierTasks):
     def start(self) -> None:
         if self._context.getConf().get("spark.speculation", "false").lower() == "true":
             log.warning(
-                "spark.speculation is true: Spark may start a second task for a slot, which holds a core and does "
-                "nothing. Set spark.speculation to false"
+                "spark.speculation is true: Spark may start a second task for a slot; that task occupies a core "
+                "and does nothing. Set spark.speculation to false"
             )
         super().start()
 

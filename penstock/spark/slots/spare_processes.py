@@ -68,7 +68,7 @@ class SpareProcesses:
             try:
                 self._prepare()
             except Exception as error:  # a job must not suffer from its spares
-                log.debug("no spare processes could be started: %s", error)
+                log.debug("spare processes could not be started: %s", error)
             self._over.wait(LOOK_SECONDS)
 
     def _prepare(self) -> None:

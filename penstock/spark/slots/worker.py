@@ -317,7 +317,7 @@ class SlotProcess:
         while len(peers) < self._invitation.slots - 1:
             guest = self._door.guest(PEER_SECONDS)
             if guest is None:
-                raise LinkLost(f"only {len(peers)} of {self._invitation.slots - 1} other slots were met")
+                raise LinkLost(f"only {len(peers)} of {self._invitation.slots - 1} other slots could be reached")
             peers[int(guest[0])] = guest[1]
         self._door.close()
         for link in peers.values():

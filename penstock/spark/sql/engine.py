@@ -107,8 +107,8 @@ class SparkEngine:
             return Translated(self, relation, frame)
         except REFUSALS as error:
             said = str(error).splitlines()[0]
-            log.warning("Spark refuses a query as it was translated: %s", said)
-            raise Untranslatable(f"Spark refuses it as it was translated: {said}") from error
+            log.warning("Spark rejected the translated query: %s", said)
+            raise Untranslatable(f"Spark rejected the translated query: {said}") from error
 
     def _surroundings(self, spark: SparkSession) -> Surroundings:
         settings, dependencies, given = self._env.settings, self._env.dependencies, submission.defaults()
@@ -154,7 +154,7 @@ class SparkEngine:
         """Raise Untranslatable for rows that Spark cannot write to files, or files that not all machines reach."""
         schema = arrow_schema(relation.columns)
         if not relation.columns or any(transport_type(field.type) != field.type for field in schema):
-            raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
+            raise Untranslatable("the rows of a sink have a type that Spark cannot write to files")
         if not self._config.get(STAGING, "") and not is_on_one_machine(spark):
             raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
 

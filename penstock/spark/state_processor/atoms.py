@@ -22,7 +22,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 def require(value: Any, *accepted: type) -> Any:
     """Return the value if it is of one of these classes, else raise TypeError."""
     if not isinstance(value, accepted):
-        raise TypeError(f"{type(value).__name__} has no place here")
+        raise TypeError(f"{type(value).__name__} is not allowed here")
     return value
 
 
@@ -37,7 +37,7 @@ def _whole(bits: int) -> Callable[[Any], int]:
     def fit(value: Any) -> int:
         number = operator.index(value)
         if isinstance(value, bool) or not -most <= number < most:
-            raise ValueError(f"{value!r} is no number of {bits} bits")
+            raise ValueError(f"{value!r} does not fit a number of {bits} bits")
         return number
 
     return fit

@@ -21,7 +21,7 @@ def to_spark_data_frame(spark: SparkSession, answers: QueryAnswer | Iterable[Que
     """
     pages = [answers] if isinstance(answers, QueryAnswer) else list(answers)
     if len({(page.name, page.kind, page.cut) for page in pages}) > 1:
-        raise QueryError("these answers belong to several requests: a DataFrame shows one state at one cut")
+        raise QueryError("these answers belong to several requests, but a DataFrame shows one state at one moment")
     mapped = bool(pages) and pages[0].kind == "map"
     names = ["key", "map_key", "value"] if mapped else ["key", "value"]
     rows = [row for page in pages for row in _rows(page, mapped)]

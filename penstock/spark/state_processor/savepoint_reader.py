@@ -225,7 +225,11 @@ def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
     columns = [column(name, cell) for name, cell in zip(view.columns, cells, strict=True)]
     for field_, cell in zip(columns, cells, strict=True):
         if cell.shows_repr():
-            log.warning("%s: no Spark type fits all of column '%s', which shows reprs as text", what, field_.name)
+            log.warning(
+                "%s: no Spark type fits all values of column '%s', so the column shows their reprs as text",
+                what,
+                field_.name,
+            )
     return seen.frame(slots, partial(_plain_rows, outfit, view, cells), StructType(columns))
 
 

@@ -198,11 +198,13 @@ class SavepointWriter:
         """
         found = self._find(uid, name, window, kind)
         if found in self._added:
-            raise ProgramError(f"state '{name}' of operator '{uid}' is written anew: change its rows instead")
+            raise ProgramError(f"state '{name}' of operator '{uid}' is replaced by new rows: change these rows instead")
         if found.kind is Kind.TIMERS:
-            raise ProgramError(f"'{name}' of operator '{uid}' are timers: they can be removed, but not transformed")
+            raise ProgramError(f"'{name}' of operator '{uid}' holds timers, which can be removed but not transformed")
         if descriptor is not None and descriptor.get_name() != name:
-            raise ProgramError(f"the descriptor is of state '{descriptor.get_name()}', and '{name}' is transformed")
+            raise ProgramError(
+                f"the descriptor names the state '{descriptor.get_name()}', but the state to transform is '{name}'"
+            )
         before = self._there(uid)[found]
         self._transforms.setdefault(found, []).append(Transform(found, before, function, descriptor, self._now))
         return self
@@ -234,7 +236,7 @@ class SavepointWriter:
         if not self._shapes:
             raise ProgramError("there is nothing to write: add a state first")
         if storage.exists(""):
-            raise StorageError(f"'{path}' exists already: a savepoint is written into a new folder")
+            raise StorageError(f"'{path}' exists already: give a folder that does not exist")
         frames = {name: added for name, added in self._added.items() if isinstance(added, _Frame)}
         spark = spark or next((added.frame.sparkSession for added in frames.values()), None)
         try:
@@ -434,9 +436,13 @@ def _pairs(rows: Any, where: str) -> Iterator[tuple[Any, Any]]:
 
 def _check_shape(parallelism: int, max_parallelism: int) -> Shape:
     if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-        raise InvalidParallelism(f"max parallelism is 1 to {UPPER_BOUND_MAX_PARALLELISM}, not {max_parallelism}")
+        raise InvalidParallelism(
+            f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, not {max_parallelism}"
+        )
     if not 1 <= parallelism <= max_parallelism:
-        raise InvalidParallelism(f"parallelism is 1 to the max parallelism {max_parallelism}, not {parallelism}")
+        raise InvalidParallelism(
+            f"parallelism must be between 1 and the max parallelism {max_parallelism}, not {parallelism}"
+        )
     return Shape(parallelism, max_parallelism)
 
 

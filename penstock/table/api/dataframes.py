@@ -78,7 +78,7 @@ def _column(column: pa.ChunkedArray, found: t.DataType, field: t.RowField) -> li
         except pa.ArrowException as error:
             raise ValidationException(f"column {field.name} does not fit {declared.as_sql()}: {error}") from error
     if column.null_count and not declared._nullable:
-        raise ValidationException(f"column {field.name} has NULLs, and {declared.as_sql()} has none")
+        raise ValidationException(f"column {field.name} has NULLs, but {declared.as_sql()} does not allow NULL")
     return values_of(column, declared)
 
 

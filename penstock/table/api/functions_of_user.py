@@ -28,7 +28,7 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
     wrapper = wrapper_of(function)
     if wrapper is None:
         raise ValidationException(
-            f"the function {name} has no types: make it with udf, udtf, udaf or udtaf, and give its result_type"
+            f"the function {name} has no declared types: create it with udf, udtf, udaf or udtaf, with a result_type"
         )
     named = copy.copy(wrapper)
     named.name = name

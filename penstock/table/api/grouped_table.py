@@ -151,7 +151,7 @@ class AggregatedTable:
     def _of_row(self) -> Expression:
         wrapper = wrapper_of(self._func)
         if wrapper is None:
-            raise ValidationException(f"{self._func!r} is no aggregate function: make it with udaf or udtaf")
+            raise ValidationException(f"{self._func!r} is not an aggregate function: create it with udaf or udtaf")
         return of_row(wrapper, self._table.relation.names())
 
     def _one(self, call: Any) -> Relation:
@@ -188,7 +188,7 @@ class AggregatedTable:
         fields = list(kind.fields) if isinstance(kind, RowType) else []
         names = list(call.node[2]) if kind_of(call) == "alias" else [field.name for field in fields]
         if len(names) != len(fields):
-            raise ValidationException(f"{call} gives {len(fields)} columns, and {len(names)} names are given")
+            raise ValidationException(f"{call} returns {len(fields)} columns, but {len(names)} names are given")
         made = tuple(Column(name, field.data_type) for name, field in zip(names, fields, strict=True))
         window = None if self._window is None else self._window.relation(prepared, places, Aggregates(prepared))
         input = prepared.relation()
@@ -238,7 +238,7 @@ class GroupWindowedTable:
         name = self._window.name if isinstance(self._window.name, str) else column_name(self._window.name)
         keys = tuple(one for one in chosen if column_name(one) != name)
         if len(keys) == len(chosen):
-            raise ValidationException(f"group_by after window names the window: group_by(col('{name}'), ...)")
+            raise ValidationException(f"group_by must name the window: group_by(col('{name}'), ...)")
         return WindowGroupedTable(self._table, self._window, keys)
 
 
@@ -258,7 +258,7 @@ class _WindowParts:
         if isinstance(attribute.type, BigIntType) and self.table.t_env.is_batch:
             moment = resolve("TO_TIMESTAMP_LTZ", (moment, Literal(IntType(False), 3)))
         elif not isinstance(attribute.type, TimestampType | LocalZonedTimestampType):
-            raise ValidationException(f"a group window needs a time attribute, and {attribute} is none")
+            raise ValidationException(f"a group window needs a time attribute, and {attribute} is not a time attribute")
         place = prepared.add_rex(moment)
         (size, by_rows), (slide, _) = _extent(self.spec.size), _extent(self.spec.slide)
         properties = [] if by_rows else ["start", "end"]
@@ -370,7 +370,9 @@ class OverWindowedTable:
         order = (SortKey(column_index(window.order, prepared.input.columns, "the order of an over window")),)
         ordering = prepared.input.columns[order[0].index]
         if ordering.time is None and not self._table.t_env.is_batch:
-            raise ValidationException(f"an over window is ordered by a time attribute, and {ordering} is none")
+            raise ValidationException(
+                f"an over window must be ordered by a time attribute, and {ordering} is not a time attribute"
+            )
         specs.append(OverSpec(partition, order, _frame(window), (_rename(call, name),)))
         return col(name)
 

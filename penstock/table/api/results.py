@@ -195,7 +195,7 @@ class TableResult(ShowsResult):
             seconds: The time after which a notebook shows the rows anew.
         """
         if rows < 1 or not seconds > 0:
-            raise ValueError(f"live shows at least 1 row, after a time above 0 s, not {rows} after {seconds} s")
+            raise ValueError(f"live needs at least 1 row and a time above 0 s, not {rows} after {seconds} s")
         if in_kernel() and self._job is not None and not self._inserts:
             if self._read or self._live is not None:
                 raise TableException("the rows of a result can be read only once; execute the query again")

@@ -257,7 +257,9 @@ def select_fields(relation: Relation, fields: Iterable[Any], names: Sequence[str
     names = numbered if names is None else list(names)
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
-        raise ValidationException(f"two columns would be named {', '.join(sorted(doubled))}; give one an alias")
+        raise ValidationException(
+            f"two columns would have the name {', '.join(sorted(doubled))}; give one of them an alias"
+        )
     return project(relation, exprs, names)
 
 

@@ -123,7 +123,7 @@ class Table(ShowsTable):
     def _condition(self, predicate: Any, columns: Columns) -> Rex:
         condition = bind(self.t_env.session.resolve(as_expression(predicate, "where"), columns), columns)
         if not isinstance(condition.type, BooleanType):
-            raise ValidationException(f"a condition is a BOOLEAN, and {predicate} is {condition.type.as_sql()}")
+            raise ValidationException(f"a condition must be a BOOLEAN, but {predicate} is {condition.type.as_sql()}")
         return condition
 
     def add_columns(self, *fields: FieldLike) -> Table:
@@ -280,11 +280,11 @@ class Table(ShowsTable):
         wrapper = user_function(without_alias(call))
         unnests = function_of(without_alias(call)) == "UNNEST"
         if (wrapper is None or wrapper.kind != "table") and not unnests:
-            raise ValidationException(f"{call} is no table function")
+            raise ValidationException(f"{call} is not a table function")
         kind = rex.type if isinstance(rex.type, RowType) else _unnest_columns(rex)
         names = list(call.node[2]) if kind_of(call) == "alias" else kind.field_names()
         if len(names) != len(kind):
-            raise ValidationException(f"{call} makes {len(kind)} columns, and {len(names)} names are given")
+            raise ValidationException(f"{call} returns {len(kind)} columns, but {len(names)} names are given")
         made = tuple(
             Column(name, field.data_type.nullable() if outer else field.data_type)
             for name, field in zip(names, kind.fields, strict=True)
@@ -326,7 +326,9 @@ class Table(ShowsTable):
             )
         mine, other = self.relation, right.relation
         if len(mine.columns) != len(other.columns):
-            raise ValidationException(f"{kind} of {len(mine.columns)} and of {len(other.columns)} columns")
+            raise ValidationException(
+                f"{kind} needs tables with the same number of columns, not {len(mine.columns)} and {len(other.columns)}"
+            )
         columns = tuple(
             replace(one, type=_common_type(kind, one, two))
             for one, two in zip(mine.columns, other.columns, strict=True)
@@ -464,7 +466,7 @@ def _check_table(right: Any, what: str) -> None:
 def _common_type(kind: str, one: Column, two: Column) -> DataType:
     found = functions.common_type([one.type, two.type])
     if found is None:
-        raise ValidationException(f"{kind} of columns whose types do not fit: {one} and {two}")
+        raise ValidationException(f"{kind} needs columns with compatible types, not {one} and {two}")
     return found
 
 
@@ -484,7 +486,7 @@ def _cast_to(relation: Relation, columns: Columns) -> Relation:
 def _unnest_columns(rex: Rex) -> RowType:
     """Return the columns that UNNEST makes."""
     if not isinstance(rex, Call) or not rex.args:
-        raise TableException(f"{rex} has no rows")
+        raise TableException(f"{rex} does not return rows")
     match rex.args[0].type:
         case ArrayType() | MultisetType() as kind:
             inner = kind.element_type

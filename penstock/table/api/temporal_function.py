@@ -36,7 +36,7 @@ def temporal_table_function(table: Table, time_attribute: Any, primary_key: Any)
     if kind is None or kind == PROCTIME:
         found = f"the column '{relation.columns[time].name}' is {'processing time' if kind else 'no time attribute'}"
         raise ValidationException(
-            f"a temporal table function needs a row time attribute, and {found}: declare a watermark for a column"
+            f"a temporal table function needs a row time attribute, but {found}: declare a watermark for a column"
         )
     if {key} in unique_keys(relation):
         return TemporalTableFunction(relation, key)
@@ -55,7 +55,7 @@ def _column(table: Table, given: Any, part: str) -> int:
     names = table.relation.names()
     if name not in names:
         raise ValidationException(
-            f"the {part} of a temporal table function is one column of the table, and {given} is none: "
-            f"there are {', '.join(names)}"
+            f"the {part} of a temporal table function must be a column of the table, not {given}; the columns are "
+            f"{', '.join(names)}"
         )
     return names.index(name)

@@ -133,7 +133,7 @@ def _merge_types(one: t.DataType, other: t.DataType) -> t.DataType:
             return t.MapType(_merge_types(one.key_type, other.key_type), _merge_types(one.value_type, other.value_type))
         case t.RowType(), t.RowType():
             return _merge_rows(one, other)
-    raise NoTypeFound(f"values of {one.as_sql()} and of {other.as_sql()} are no column; give a schema")
+    raise NoTypeFound(f"values of {one.as_sql()} and of {other.as_sql()} cannot be in one column; give a schema")
 
 
 def _merge_rows(one: t.RowType, other: t.RowType) -> t.RowType:
@@ -155,7 +155,7 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
         allowed = "a DataType, or a list of names or of fields"
         raise invalid_argument("TableEnvironment.from_elements", "schema", schema, allowed)
     if not elements:
-        raise NoElements("there are no elements to find out the types of; give a schema with DataTypes")
+        raise NoElements("there are no elements from which to infer the types; give a schema with DataTypes")
     found = common_type(element if _attributes(element) else _as_row(element) for element in elements)
     assert isinstance(found, t.RowType)
     if schema is None:
@@ -179,7 +179,7 @@ def plain_values(value: Any) -> Any:
         case ("call", "MAP", args):
             parts = [plain_values(one) for one in args]
             return dict(zip(parts[::2], parts[1::2], strict=True))
-    raise ValidationException(f"from_elements: an element is made of row, array, map_ and lit, and not of {value}")
+    raise ValidationException(f"from_elements: an element can consist of row, array, map_ and lit, not of {value}")
 
 
 def _as_row(element: Any) -> Any:

@@ -80,8 +80,8 @@ def _verify_object(value: Any, kind: t.UserDefinedType, place: str) -> None:
     """Check that a value is an object of a user-defined type, and that its stored value fits."""
     if type(getattr(value, "__UDT__", None)) is not type(kind):
         raise WrongValue(
-            f"{place}: {value!r} ({type(value).__name__}) is no object of {type(kind).__name__}: the attribute __UDT__ "
-            "of its class must be this type"
+            f"{place}: {value!r} ({type(value).__name__}) is not an object of {type(kind).__name__}: the "
+            "attribute __UDT__ of its class must be this type"
         )
     verify(kind.serialize(value), kind.sql_type(), f"stored value of {place}")
 

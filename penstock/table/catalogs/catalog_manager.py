@@ -50,7 +50,7 @@ class Catalogs:
             if descriptor is not None:
                 self._described[name] = descriptor
         elif not ignore_if_exists:
-            raise CatalogException(f"there is a catalog {name} already")
+            raise CatalogException(f"a catalog {name} exists already")
 
     def drop(self, name: str, ignore_if_not_exists: bool = False) -> None:
         """Remove a catalog, which must not be the current one."""
@@ -109,7 +109,7 @@ class Catalogs:
                 return self.current, database, name
             case (catalog, database, name):
                 return catalog, database, name
-        raise ValidationException(f"{'.'.join(path)} is no path: it is written [[catalog.]database.]name")
+        raise ValidationException(f"{'.'.join(path)} is not a valid path: write [[catalog.]database.]name")
 
     # --- tables ---
     def find(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable] | None:
@@ -146,7 +146,7 @@ class Catalogs:
         elif whole not in self.temporary:
             self.temporary[whole] = table
         elif not ignore_if_exists:
-            raise TableAlreadyExistException(f"there is a temporary table or view {'.'.join(whole)} already")
+            raise TableAlreadyExistException(f"a temporary table or view {'.'.join(whole)} exists already")
 
     def drop_table(
         self, path: tuple[str, ...], view: bool, temporary: bool = False, ignore_if_not_exists: bool = False
@@ -226,12 +226,12 @@ class Catalogs:
         catalog, database, name = self.qualify(path)
         if kind == "system":
             if name.lower() in self._system_functions and not ignore_if_exists:
-                raise ValidationException(f"there is a temporary system function {name} already")
+                raise ValidationException(f"a temporary system function {name} exists already")
             self._system_functions.setdefault(name.lower(), function)
         elif kind == "temporary":
             whole = (catalog, database, name.lower())
             if whole in self._temporary_functions and not ignore_if_exists:
-                raise ValidationException(f"there is a temporary function {name} already")
+                raise ValidationException(f"a temporary function {name} exists already")
             self._temporary_functions.setdefault(whole, function)
         else:
             self.catalog(catalog).create_function(ObjectPath(database, name), function, ignore_if_exists)

@@ -55,7 +55,7 @@ def _check_key(schema: Schema, table: str) -> None:
     physical = {column.name for column in schema.columns if column.expression is None}
     for name in schema.primary_key:
         if name not in physical:
-            raise ValidationException(f"table {table}: the primary key names {name}, which is no column that is stored")
+            raise ValidationException(f"table {table}: the primary key names {name}, which is not a stored column")
 
 
 def merge_definitions(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, str]) -> CatalogBaseTable:

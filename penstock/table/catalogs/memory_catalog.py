@@ -75,7 +75,7 @@ class ObjectPath:
         """Return the path that is written `database.name`."""
         database, dot, name = full_name.partition(".")
         if not dot or not database or not name:
-            raise ValueError(f"a path is written database.name, not {full_name!r}")
+            raise ValueError(f"a path must have the form database.name, not {full_name!r}")
         return ObjectPath(database, name)
 
     def get_database_name(self) -> str:
@@ -307,7 +307,7 @@ class Catalog:
         if name not in self._databases:
             self._databases[name] = database.copy()
         elif not ignore_if_exists:
-            raise DatabaseAlreadyExistException(f"there is a database {name} already")
+            raise DatabaseAlreadyExistException(f"a database {name} exists already")
 
     def drop_database(self, name: str, ignore_if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a database. A database with tables or functions is only removed with `cascade`."""
@@ -357,7 +357,7 @@ class Catalog:
         if table_path.object_name not in tables:
             tables[table_path.object_name] = table
         elif not ignore_if_exists:
-            raise TableAlreadyExistException(f"there is a table or view {table_path} already")
+            raise TableAlreadyExistException(f"a table or view {table_path} exists already")
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
         """Remove a table or view, with its partitions."""
@@ -411,7 +411,7 @@ class Catalog:
         if name not in functions:
             functions[name] = function
         elif not ignore_if_exists:
-            raise FunctionAlreadyExistException(f"there is a function {function_path} already")
+            raise FunctionAlreadyExistException(f"a function {function_path} exists already")
 
     def alter_function(
         self, function_path: ObjectPath, new_function: CatalogFunction, ignore_if_not_exists: bool = False
@@ -471,7 +471,7 @@ class Catalog:
         if not self.partition_exists(table_path, partition_spec):
             self._partitions(table_path)[partition_spec] = partition
         elif not ignore_if_exists:
-            raise PartitionAlreadyExistsException(f"the table {table_path} has a partition {partition_spec} already")
+            raise PartitionAlreadyExistsException(f"the table {table_path} already has a partition {partition_spec}")
 
     def drop_partition(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec, ignore_if_not_exists: bool = False
@@ -533,7 +533,7 @@ class Catalog:
         if model_path.object_name not in models:
             models[model_path.object_name] = model
         elif not ignore_if_exists:
-            raise ModelAlreadyExistException(f"there is a model {model_path} already")
+            raise ModelAlreadyExistException(f"a model {model_path} exists already")
 
     def drop_model(self, model_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
         """Remove a model."""
@@ -573,6 +573,6 @@ def catalog_of(options: dict[str, str]) -> Catalog:
     unknown = options.keys() - {"type", "default-database"}
     if unknown:
         raise ValidationException(
-            f"a catalog has the options 'type' and 'default-database', and not {', '.join(map(repr, sorted(unknown)))}"
+            f"a catalog has the options 'type' and 'default-database', not {', '.join(map(repr, sorted(unknown)))}"
         )
     return Catalog(options.get("default-database", "default"))

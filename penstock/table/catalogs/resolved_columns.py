@@ -208,7 +208,7 @@ class Constraint:
 
     def as_summary_string(self) -> str:
         """Return the constraint in SQL."""
-        raise NotImplementedError(f"{type(self).__name__}: a constraint has a method as_summary_string")
+        raise NotImplementedError(f"{type(self).__name__}: a constraint must define the method as_summary_string")
 
 
 @check_arguments

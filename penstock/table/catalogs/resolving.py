@@ -78,7 +78,8 @@ class Resolver:
         kind = relation.columns[index].type
         if not isinstance(kind, (TimestampType, LocalZonedTimestampType)) or kind.precision > 3:
             raise ValidationException(
-                f"the event time of a table is a TIMESTAMP(3) or TIMESTAMP_LTZ(3), and {mark.column} is {kind.as_sql()}"
+                f"the event time of a table must be a TIMESTAMP(3) or TIMESTAMP_LTZ(3), but {mark.column} is "
+                f"{kind.as_sql()}"
             )
         expr: Rex | None = self.bind(mark.expression, relation.columns)
         if isinstance(expr, Call) and expr.function == "SOURCE_WATERMARK":

@@ -127,9 +127,9 @@ class Schema:
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
             """Set the columns that distinguish rows, and the name of this constraint."""
             if not column_names:
-                raise ValidationException("a primary key has at least one column")
+                raise ValidationException("a primary key needs at least one column")
             if self._made.primary_key:
-                raise ValidationException("a table has one primary key")
+                raise ValidationException("a table can have only one primary key")
             self._made = replace(self._made, primary_key=column_names, key_name=constraint_name)
             return self
 
@@ -148,7 +148,7 @@ class Schema:
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
             """Add the fields of a ROW as columns."""
             if not isinstance(data_type, RowType):
-                raise ValidationException(f"the columns of a table come from a ROW, not from {data_type.as_sql()}")
+                raise ValidationException(f"the columns of a table must be given as a ROW, not as {data_type.as_sql()}")
             return self.from_fields(data_type.field_names(), data_type.field_types())
 
         def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
@@ -171,7 +171,7 @@ class Schema:
 
         def _with(self, column: SchemaColumn) -> Schema.Builder:
             if not isinstance(column.name, str) or not column.name:
-                raise ValidationException(f"a column has a name, not {column.name!r}")
+                raise ValidationException(f"the name of a column must be a string, not {column.name!r}")
             if any(other.name == column.name for other in self._made.columns):
                 raise ValidationException(f"two columns are named {column.name}")
             self._made = replace(self._made, columns=(*self._made.columns, column))

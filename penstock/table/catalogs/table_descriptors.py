@@ -126,7 +126,7 @@ class TableDescriptor:
             """
             option = "format" if format_option is None else format_option.key
             if not option.endswith("format"):
-                raise ValidationException(f"the option of a format is named ...format, not {option}")
+                raise ValidationException(f"the name of a format option must end in 'format', not be {option}")
             descriptor = FormatDescriptor(format) if isinstance(format, str) else format
             prefix = option.removesuffix("format") + descriptor.name
             options = {f"{prefix}.{key}": value for key, value in descriptor.options.items()}

@@ -78,7 +78,7 @@ def _field(options: Options, column: Column, number: int) -> FieldSpec:
     if sequence:
         low, high = options.number(f"{prefix}start"), options.number(f"{prefix}end")
         if low is None or high is None:
-            raise ValidationException(f"table {options.table}: a sequence has '{prefix}start' and '{prefix}end'")
+            raise ValidationException(f"table {options.table}: a sequence needs '{prefix}start' and '{prefix}end'")
         if not isinstance(column.type, (t.NumericType, t.VarCharType, t.CharType)):
             raise ValidationException(f"table {options.table}: {column} cannot be a sequence")
     else:
@@ -289,4 +289,4 @@ def _maker(kind: t.DataType) -> Maker:
     for known, make in _MAKERS:
         if isinstance(kind, known):
             return make
-    raise ValidationException(f"datagen cannot make values of {kind.as_sql()}")
+    raise ValidationException(f"datagen cannot generate values of {kind.as_sql()}")

@@ -50,7 +50,9 @@ class Elasticsearch(Connector):
         if prefix:
             builder.set_connection_path_prefix(prefix)
         if options.text("format", "json") != "json":
-            raise ValidationException(f"table {table.name}: documents are JSON")
+            raise ValidationException(
+                f"table {table.name}: documents of Elasticsearch are JSON, and 'format' must be 'json'"
+            )
         for name in ("sink.bulk-flush.max-size", "sink.flush-on-checkpoint", "failure-handler", "sink.parallelism"):
             options.text(name)
         options.below("sink.bulk-flush.backoff.")

@@ -42,7 +42,8 @@ class CommitRule:
             moment = datetime.datetime.fromisoformat(text.strip())
         except ValueError:
             raise SchemaMismatch(
-                f"the partition {folder} says {text!r}, which is no moment such as 2024-01-31 or 2024-01-31 10:00:00; "
+                f"the partition {folder} says {text!r}, which is not a timestamp such as 2024-01-31 or 2024-01-31 "
+                "10:00:00; "
                 "set 'partition.time-extractor.timestamp-pattern'"
             ) from None
         return int(moment.replace(tzinfo=time_zone(self.zone)).timestamp() * 1000)
@@ -66,7 +67,10 @@ def commit_rule(options: Options, keys: tuple[str, ...]) -> CommitRule | None:
     if not keys:
         raise ValidationException(f"table {options.table}: 'sink.partition-commit.policy.kind' is for PARTITIONED BY")
     if not name.startswith(("_", ".")):
-        raise ValidationException(f"table {options.table}: the success file {name} would be read as one of the table")
+        raise ValidationException(
+            f"table {options.table}: the success file {name} would be read as a file of the "
+            "table: choose a name that begins with . or _"
+        )
     _check_pattern(options, pattern, keys)
     return CommitRule(name, trigger == "partition-time", delay, pattern, _check_zone(options, zone))
 

@@ -45,7 +45,7 @@ class Partitions:
         missing = [key.name for key in self.keys if key.name not in found]
         if missing:
             raise SchemaMismatch(
-                f"{url} is in no folder {missing[0]}=..., and its table is partitioned by "
+                f"{url} is not in a folder {missing[0]}=..., but its table is partitioned by "
                 f"{', '.join(key.name for key in self.keys)}"
             )
         texts = (found[key.name] for key in self.keys)

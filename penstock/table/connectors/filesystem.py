@@ -133,7 +133,9 @@ def _check_keys(table: Declared, physical: Columns) -> None:
             f"{', '.join(names)}"
         )
     if len(names) == len(table.partition_keys):
-        raise ValidationException(f"table {table.name}: all columns are in PARTITIONED BY; one at least must not be")
+        raise ValidationException(
+            f"table {table.name}: all columns are in PARTITIONED BY; at least one column must not be"
+        )
     for index, key in table.metadata:
         if key not in METADATA:
             raise ValidationException(
@@ -161,7 +163,7 @@ def _pattern(options: Options) -> str | None:
             compile_regex(pattern)
         except re.error as error:
             raise ValidationException(
-                f"table {options.table}: 'source.path.regex-pattern' is no regular expression: {error}"
+                f"table {options.table}: 'source.path.regex-pattern' is not a regular expression: {error}"
             ) from error
     return pattern or None
 
@@ -169,7 +171,7 @@ def _pattern(options: Options) -> str | None:
 def _interval(options: Options) -> int | None:
     interval = options.millis("source.monitor-interval")
     if interval is not None and interval <= 0:
-        raise ValidationException(f"table {options.table}: 'source.monitor-interval' is longer than zero")
+        raise ValidationException(f"table {options.table}: 'source.monitor-interval' must be longer than zero")
     return interval
 
 

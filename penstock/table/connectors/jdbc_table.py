@@ -33,7 +33,8 @@ class Jdbc(Connector):
         key: Any = partition or [table.columns[index].name for index in table.key]
         if not key:
             raise ValidationException(
-                f"table {table.name}: reading it needs an order that survives a restart: declare a PRIMARY KEY ... NOT "
+                f"table {table.name}: the connector must read the rows in an order that survives a restart: "
+                "declare a PRIMARY KEY ... NOT "
                 "ENFORCED, or set 'scan.partition.column'"
             )
         query = f"SELECT {_column_list(table.columns)} FROM {name}"

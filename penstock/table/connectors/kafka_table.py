@@ -92,7 +92,7 @@ class Kafka(Connector):
         options = table.options
         topic = options.require("topic")
         if ";" in topic:
-            raise ValidationException(f"table {table.name}: rows are written to one topic, not to {topic}")
+            raise ValidationException(f"table {table.name}: rows can be written to one topic only, not to {topic}")
         schema = KafkaRecordSerializationSchema(topic, *self._writing(table), **metadata_writers(table))
         builder = KafkaSink.builder().set_bootstrap_servers(options.require("properties.bootstrap.servers"))
         for name, value in _properties(options).items():
@@ -184,7 +184,7 @@ def key_of(table: Declared) -> Columns:
         missing = [name for name in names if name not in known]
         if missing:
             raise ValidationException(
-                f"table {table.name}: 'key.fields' names {', '.join(missing)}, which is no column"
+                f"table {table.name}: 'key.fields' names {', '.join(missing)}, which is not a column"
             )
         return tuple(known[name] for name in names)
     if table.options.text("key.format"):
@@ -205,7 +205,8 @@ def in_key(table: Declared) -> Columns:
     bare = [column.name for column in columns if not column.name.startswith(prefix)]
     if bare:
         raise ValidationException(
-            f"table {table.name}: the columns of the key begin with the prefix '{prefix}', but for {', '.join(bare)}"
+            f"table {table.name}: all columns of the key must begin with the prefix '{prefix}'; these do not: "
+            f"{', '.join(bare)}"
         )
     return tuple(replace(column, name=column.name.removeprefix(prefix)) for column in columns)
 

@@ -36,8 +36,9 @@ def current_options(table: str, options: Mapping[str, str]) -> Mapping[str, str]
     given = (options[KIND], options.get("format.type", ""))
     if given != ("filesystem", "csv"):
         raise ValidationException(
-            f"table {table}: '{KIND}' = '{given[0]}' with 'format.type' = '{given[1]}' is not read any more; of the "
-            f"options from before Flink 1.11 only those of 'filesystem' with 'csv' are. Use 'connector' = '{given[0]}'"
+            f"table {table}: '{KIND}' = '{given[0]}' with 'format.type' = '{given[1]}' is no longer supported; of "
+            "the options from before Flink 1.11, only those of 'filesystem' with 'csv' are. Use 'connector' = "
+            f"'{given[0]}'"
         )
     renamed = filter(None, (_rename(table, *option) for option in options.items()))
     return {SURPLUS: "true", **dict(renamed)}
@@ -48,7 +49,7 @@ def _rename(table: str, name: str, value: str) -> tuple[str, str] | None:
         return _NAMES[name], value
     if name not in _FIXED:
         known = ", ".join(sorted([*_NAMES, *_FIXED]))
-        raise ValidationException(f"table {table}: there is no option '{name}' beside '{KIND}'; there are: {known}")
+        raise ValidationException(f"table {table}: there is no option '{name}' besides '{KIND}'; allowed are {known}")
     if value not in _FIXED[name]:
         allowed = " or ".join(repr(one) for one in _FIXED[name])
         raise ValidationException(f"table {table}: '{name}' is {allowed} here, not {value!r}")

@@ -90,7 +90,7 @@ def _row_schema(options: Options, name: str, columns: Columns) -> Any:
     if name == "avro":
         return AvroRowDeserializationSchema(avro_schema_string=avro_schema(columns))
     raise ValidationException(
-        f"table {options.table}: messages have no format '{name}'; there are: {_names_of_formats()}"
+        f"table {options.table}: messages have no format '{name}'; allowed are {_names_of_formats()}"
     )
 
 
@@ -128,7 +128,7 @@ class _Changes:
         except (UndecodableRecord, ValueError, KeyError, TypeError, AttributeError) as error:
             if self._ignores:
                 return []
-            raise UndecodableRecord(f"{message[:80]!r} is no change that can be read: {error}") from error
+            raise UndecodableRecord(f"{message[:80]!r} is not a change that the format can read: {error}") from error
 
     def _row(self, kind: RowKind, values: Any) -> Row:
         row: Row = self._read(json.dumps(values).encode())
@@ -147,12 +147,12 @@ def _debezium(document: dict[str, Any]) -> Changed:
         return [(RowKind.DELETE, _require_before(before))]
     if operation == "u":
         return [(RowKind.UPDATE_BEFORE, _require_before(before)), (RowKind.UPDATE_AFTER, after)]
-    raise ValueError(f"the operation {operation!r} is not known")
+    raise ValueError(f"the operation {operation!r} is unknown")
 
 
 def _require_before(before: Any) -> Any:
     if before is None:
-        raise ValueError("the row as it was before is missing: set the table's REPLICA IDENTITY to FULL")
+        raise ValueError("the row before the change is missing: set the table's REPLICA IDENTITY to FULL")
     return before
 
 
@@ -205,7 +205,9 @@ def _raw_decoder(options: Options, columns: Columns) -> Decode:
 def _only(options: Options, columns: Columns) -> tuple[str, t.DataType]:
     texts = (t.VarCharType, t.CharType, t.VarBinaryType, t.BinaryType)
     if len(columns) != 1 or not isinstance(columns[0].type, texts):
-        raise ValidationException(f"table {options.table}: the format 'raw' has one column, a STRING or BYTES")
+        raise ValidationException(
+            f"table {options.table}: the format 'raw' needs a table with one column, a STRING or BYTES"
+        )
     return columns[0].name, columns[0].type
 
 
@@ -233,7 +235,7 @@ def encoder(options: Options, name: str, columns: Columns) -> Encode:
         plain = _Line(texts.of_row, written.serialize, TextColumns(written.write_columns, texts))
         return plain if name == "json" else _Captured(name, plain)
     raise ValidationException(
-        f"table {options.table}: messages have no format '{name}'; there are: {_names_of_formats()}"
+        f"table {options.table}: messages have no format '{name}'; allowed are {_names_of_formats()}"
     )
 
 
@@ -322,5 +324,5 @@ def _avro(kind: t.DataType, name: str) -> Any:
             fields = [{"name": f.name, "type": _avro(f.data_type, f"{name}_{f.name}")} for f in kind.fields]
             made = {"type": "record", "name": name, "fields": fields}
     if made is None:
-        raise ValidationException(f"{kind.as_sql()} has no form in Avro")
+        raise ValidationException(f"{kind.as_sql()} has no type in Avro")
     return ["null", made] if kind.is_nullable else made

@@ -56,7 +56,7 @@ def file_formats(options: Options, columns: Columns) -> FileFormats:
     make = makers.get(name)
     if make is None:
         known = ", ".join(makers)
-        raise ValidationException(f"table {options.table}: files have no format '{name}'; there are: {known}")
+        raise ValidationException(f"table {options.table}: files have no format '{name}'; allowed are {known}")
     return make(options, columns)
 
 

@@ -69,7 +69,8 @@ class SharedRows:
         with self._changed:
             if self._kept is None:
                 raise TableException(
-                    f"a notebook has shown this result and read more than {KEPT:,} rows, which were not kept; execute "
+                    f"a notebook has shown this result and read more than {KEPT:,} rows, so its rows were not "
+                    "kept; execute "
                     "the query again"
                 )
             self._is_wanted = True

@@ -16,7 +16,7 @@ from penstock.table.logical.nodes import Relation
 if TYPE_CHECKING:
     from penstock.table.environments.environment import TableEnvironment
 
-_HOW = "Nothing has run. show() prints the first rows; with the option table.display.eager they appear here."
+_HOW = "The query has not run. show() prints the first rows; with the option table.display.eager they appear here."
 _ENDLESS = "The table never ends: execute() follows it."
 
 

@@ -172,7 +172,7 @@ class TableEnvironment(ShowsCatalog):
         if isinstance(table, str):
             table = self.sql_query(table)
         if not isinstance(table, Table):
-            raise TypeError(f"a view is made of a Table, not of {table!r}")
+            raise TypeError(f"a view must be created from a Table, not from {table!r}")
         return table_entry(table.relation, table._declared)
 
     def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
@@ -389,6 +389,6 @@ def values(declared: RowType, rows: tuple[tuple[Any, ...], ...]) -> Values:
 
 def _entry(descriptor: TableDescriptor) -> CatalogBaseTable:
     if not isinstance(descriptor, TableDescriptor):
-        raise TypeError(f"a table is made of a TableDescriptor, not of {descriptor!r}")
+        raise TypeError(f"a table must be created from a TableDescriptor, not from {descriptor!r}")
     schema = descriptor.declared or Schema()
     return CatalogBaseTable(schema, descriptor.options, descriptor.partition_keys, descriptor.comment)

@@ -49,7 +49,7 @@ class StreamTableEnvironment(TableEnvironment):
         settings = environment_settings or EnvironmentSettings.new_instance().build()
         env = stream_execution_environment or StreamExecutionEnvironment()
         if not isinstance(env, StreamExecutionEnvironment):
-            raise TypeError(f"a StreamTableEnvironment is made on a StreamExecutionEnvironment, not on {env!r}")
+            raise TypeError(f"a StreamTableEnvironment must be created on a StreamExecutionEnvironment, not on {env!r}")
         made = StreamTableEnvironment(env, settings)
         env.configure(settings.get_configuration())
         return made
@@ -87,7 +87,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _scan(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
         if not isinstance(stream, DataStream):
-            raise TypeError(f"a table is made of a DataStream, not of {stream!r}")
+            raise TypeError(f"a table must be created from a DataStream, not from {stream!r}")
         columns = _columns_of(stream)
         if schema is None:
             schema = Schema(tuple(SchemaColumn(column.name, column.type) for column in columns))
@@ -137,7 +137,7 @@ class StreamTableEnvironment(TableEnvironment):
             )
         strange = [c.metadata_key for c in written if c.metadata_key not in (None, "rowtime")]
         if strange:
-            raise ValidationException(f"to_changelog_stream: the metadata of a stream are 'rowtime', not {strange}")
+            raise ValidationException(f"to_changelog_stream: the only metadata of a stream is 'rowtime', not {strange}")
         refs = [
             self.session.fit_column(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
             if column.is_physical
@@ -221,7 +221,8 @@ def _columns_of(stream: DataStream) -> Columns:
         if stream._type is None:
             return (Column("f0", RawType()),)
         raise ValidationException(
-            f"the columns of a stream come from its type, and {declared} has none: give type_info=Types.ROW_NAMED(...) "
+            f"the columns of a stream come from its type, and {declared} has no fields: give "
+            "type_info=Types.ROW_NAMED(...) "
             "to from_collection, or output_type to map"
         ) from error
 

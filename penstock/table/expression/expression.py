@@ -172,7 +172,7 @@ class Expression(CallsFunctions):
         return self.at(index)
 
     def __bool__(self) -> bool:
-        raise ValueError("an expression has no truth of its own: use &, | and ~ instead of and, or and not")
+        raise ValueError("an expression has no truth value: use &, | and ~ instead of and, or and not")
 
     def __iter__(self) -> Any:
         raise TypeError("an expression cannot be iterated")

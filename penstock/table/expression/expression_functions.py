@@ -123,7 +123,7 @@ def _wrap(function: Any) -> Any:
         return found
     if callable(function):
         return udf(function)
-    raise ValidationException(f"call takes the name of a function or a function of the user, not {function!r}")
+    raise ValidationException(f"call takes the name of a function or a user-defined function, not {function!r}")
 
 
 @check_arguments

@@ -142,11 +142,11 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
 
     def retract(self, accumulator: ACC, /, *args: Any, **kwargs: Any) -> None:
         """Remove a row from an accumulator. It is needed if the input has updates."""
-        raise RuntimeError(f"{type(self).__name__} cannot take rows back: it has no retract")
+        raise RuntimeError(f"{type(self).__name__} cannot retract rows: it has no method retract")
 
     def merge(self, accumulator: ACC, accumulators: Iterable[ACC], /) -> None:
         """Merge other accumulators into one. It is needed for session windows."""
-        raise RuntimeError(f"{type(self).__name__} cannot merge accumulators: it has no merge")
+        raise RuntimeError(f"{type(self).__name__} cannot merge accumulators: it has no method merge")
 
     def get_result_type(self) -> DataType | str:
         """Return the type of the result, if udaf does not declare it."""

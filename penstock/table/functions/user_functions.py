@@ -129,7 +129,8 @@ def _column(call: Call, values: list[Any]) -> pa.Array:
         return array_of(values, call.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TableException(
-            f"the function {call.udf.name} is declared to give {call.type.summary()}, and gave something else: {error}"
+            f"the function {call.udf.name} is declared to return {call.type.summary()}, but returned another "
+            f"type: {error}"
         ) from error
 
 
@@ -143,7 +144,7 @@ def _call_vectorised(call: Call, function: Callable[..., Any], columns: list[pa.
         raise TableException(f"the function {name} failed: {type(error).__name__}: {error}") from error
     array = result if isinstance(result, pa.Array) else _array_of_pandas(result, call.type)
     if len(array) != rows:
-        raise TableException(f"the function {name} gave {len(array)} values for {rows} rows")
+        raise TableException(f"the function {name} returned {len(array)} values for {rows} rows")
     return array if array.type == aim else array.cast(aim)
 
 
@@ -165,7 +166,7 @@ def _array_of_pandas(result: Any, declared: DataType) -> pa.Array:
         kinds = declared.field_types()
         if len(kinds) != result.shape[1]:
             raise TableException(
-                f"the DataFrame has {result.shape[1]} columns, and {declared.summary()} has {len(kinds)}"
+                f"the DataFrame has {result.shape[1]} columns, but {declared.summary()} has {len(kinds)}"
             )
         parts = [_array_of_pandas(result.iloc[:, place], kind) for place, kind in enumerate(kinds)]
         return pa.StructArray.from_arrays(parts, names=declared.names)

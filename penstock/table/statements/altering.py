@@ -64,7 +64,7 @@ class Altering:
             return
         path, entry = self._catalogs.get_table(one.path)
         if entry.is_view is not (one.kind == "VIEW"):
-            raise ValidationException(f"{'.'.join(one.path)} is no {one.kind.lower()}")
+            raise ValidationException(f"{'.'.join(one.path)} is not a {one.kind.lower()}")
         if isinstance(one.change, st.RenameTo):
             self._rename(path, one.change.path)
             return
@@ -129,7 +129,7 @@ def _extend(schema: Schema, change: st.ChangeSchema) -> Schema:
         column = column_of(placed.column)
         names = [one.name for one in columns]
         if change.verb == "ADD" and column.name in names:
-            raise ValidationException(f"there is a column {column.name} already")
+            raise ValidationException(f"a column {column.name} exists already")
         where = len(columns)
         if change.verb == "MODIFY":
             where = position(column.name, names)
@@ -142,12 +142,12 @@ def _extend(schema: Schema, change: st.ChangeSchema) -> Schema:
         columns.insert(where, column)
     marks = schema.watermarks if change.watermark is None else (watermark_of(change.watermark),)
     if change.verb == "ADD" and change.watermark is not None and schema.watermarks:
-        raise ValidationException("the table has a watermark already; MODIFY it")
+        raise ValidationException("the table already has a watermark; use MODIFY")
     key = change.primary_key
     if key is None:
         return replace(schema, columns=tuple(columns), watermarks=marks)
     if change.verb == "ADD" and schema.primary_key:
-        raise ValidationException("the table has a primary key already; MODIFY it")
+        raise ValidationException("the table already has a primary key; use MODIFY")
     name = key.name or "PK_" + "_".join(key.columns)
     return Schema(tuple(columns), marks, key.columns, name)
 
@@ -156,7 +156,7 @@ def _rename_column(schema: Schema, change: st.RenameColumn) -> Schema:
     names = [column.name for column in schema.columns]
     place = position(change.column, names)
     if change.name in names:
-        raise ValidationException(f"there is a column {change.name} already")
+        raise ValidationException(f"a column {change.name} exists already")
     columns: list[SchemaColumn] = list(schema.columns)
     columns[place] = replace(columns[place], name=change.name)
     key = tuple(change.name if part == change.column else part for part in schema.primary_key)

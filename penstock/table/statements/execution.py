@@ -117,7 +117,8 @@ class Execution:
         planner = self.planner()
         if inserts_only and planner.is_changelog(relation):
             raise TableException(
-                "to_data_stream takes a table that only grows, and this one changes rows: use to_changelog_stream"
+                "to_data_stream needs a table whose rows are only inserted, and this table changes rows: use "
+                "to_changelog_stream"
             )
         return planner.rows(relation, stamped)
 
@@ -174,8 +175,8 @@ class Execution:
             endless = endless_sources(stream)
             if endless and not grows:
                 raise TableException(
-                    f"the table reads {', '.join(endless)}, which never ends, and its rows change: it has no first "
-                    "rows. Use execute().live() to follow it"
+                    f"the table reads {', '.join(endless)}, which never ends, and its rows change, so no first "
+                    "rows are final. Use execute().live() to follow it"
                 )
             with stream.execute_and_collect("show") as rows:
                 return list(islice(rows, most)) if grows else remaining(rows)

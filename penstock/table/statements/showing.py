@@ -84,9 +84,9 @@ class Showing:
         whole, entry = self._catalogs.get_table(one.path)
         wanted = one.what.removeprefix("CREATE ")
         if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
-            raise TableException(f"{'.'.join(one.path)} is no {wanted.lower()}")
+            raise TableException(f"{'.'.join(one.path)} is not a {wanted.lower()}")
         if entry.is_view and entry.query is None:
-            raise TableException(f"{'.'.join(one.path)} is a view of a Table or a stream, which has no SQL to show")
+            raise TableException(f"{'.'.join(one.path)} is a view of a Table or a stream and has no SQL text to show")
         temporary = self._catalogs.is_temporary(whole)
         return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
 

@@ -112,16 +112,16 @@ class Statements:
             )
         method = self._methods.get(type(statement))
         if method is None:
-            raise TableException(f"{text.strip().splitlines()[0]}: this statement has no meaning here")
+            raise TableException(f"{text.strip().splitlines()[0]}: this statement is not supported here")
         return method(statement)
 
     @staticmethod
     def _one(text: str) -> st.Statement:
         found = sql.parse(text)
         if not found:
-            raise SqlParserEOFException("the text has no statement")
+            raise SqlParserEOFException("the text contains no statement")
         if len(found) != 1:
-            raise IllegalArgumentException(f"one statement is expected, not {len(found)}")
+            raise IllegalArgumentException(f"expected one statement, found {len(found)}")
         return found[0]
 
     # --- queries ---
@@ -284,7 +284,7 @@ class Statements:
         elif one.path in self.jars:
             self.jars.remove(one.path)
         else:
-            raise ValidationException(f"REMOVE JAR '{one.path}': there is no such jar; SHOW JARS lists those there are")
+            raise ValidationException(f"REMOVE JAR '{one.path}': there is no such jar; SHOW JARS lists all jars")
         return TableResult.ok()
 
     def _set(self, one: st.Set) -> TableResult:
@@ -306,4 +306,6 @@ def _check_partitions(path: tuple[str, ...], entry: CatalogBaseTable) -> None:
     names = [column.name for column in entry.schema.columns]
     for key in entry.partition_keys:
         if key not in names:
-            raise ValidationException(f"table {'.'.join(path)} is PARTITIONED BY {key}, which is no column of it")
+            raise ValidationException(
+                f"table {'.'.join(path)} is PARTITIONED BY {key}, which is not one of its columns"
+            )

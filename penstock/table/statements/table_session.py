@@ -148,7 +148,7 @@ class EnvironmentSession:
         """Return the parts of a path. Parts with dots or blanks are in backquotes."""
         parts = tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _PART.findall(path))
         if not parts or ".".join(_PART.findall(path)) != path.strip():
-            raise ValidationException(f"{path!r} is no path: it is written [[catalog.]database.]name")
+            raise ValidationException(f"{path!r} is not a valid path: write [[catalog.]database.]name")
         return parts
 
     def insert(
@@ -166,7 +166,7 @@ class EnvironmentSession:
         if options:
             entry = replace(entry, options={**entry.options, **options})
         if entry.is_view:
-            raise TableException(f"{'.'.join(path)} is a view, and nothing can be written to it")
+            raise TableException(f"{'.'.join(path)} is a view, and rows cannot be written to a view")
         target, _ = self.resolver.read_columns(entry.schema)
         virtual = {column.name for column in entry.schema.columns if column.virtual}
         written = tuple(column for column in target if column.name not in virtual)

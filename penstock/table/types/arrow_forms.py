@@ -71,7 +71,7 @@ def arrow_type(declared: t.DataType) -> pa.DataType:
             return pa.map_(arrow_type(declared.key_type), arrow_type(declared.value_type))
         case t.RowType():
             return pa.struct([pa.field(field.name, arrow_type(field.data_type)) for field in declared.fields])
-    raise TypeError(f"{declared!r} has no form in columns")
+    raise TypeError(f"{declared!r} has no type in Arrow")
 
 
 def arrow_schema(columns: Columns, changelog: bool = False) -> pa.Schema:

@@ -183,7 +183,8 @@ class DecimalType(FractionalType):
     def __init__(self, precision: int = 10, scale: int = 0, nullable: bool = True) -> None:
         if not 1 <= precision <= 38 or not 0 <= scale <= precision:
             raise ValueError(
-                f"DECIMAL({precision}, {scale}) does not exist: the precision is 1 to 38, the scale at most as much"
+                f"DECIMAL({precision}, {scale}) does not exist: the precision must be between 1 and 38, and the "
+                "scale between 0 and the precision"
             )
         super().__init__(nullable)
         self.precision, self.scale = precision, scale
@@ -201,7 +202,7 @@ class _SizedType(AtomicType):
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
         if not 0 <= length <= LONGEST:
-            raise ValueError(f"a {self.sql} has a length from 1 to {LONGEST}, not {length}")
+            raise ValueError(f"the length of a {self.sql} must be between 1 and {LONGEST}, not {length}")
         super().__init__(nullable)
         self.length = length
 
@@ -247,7 +248,7 @@ class _PreciseType(AtomicType):
 
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
         if not 0 <= precision <= 9:
-            raise ValueError(f"{self.sql} has a precision from 0 to 9, not {precision}")
+            raise ValueError(f"the precision of {self.sql} must be between 0 and 9, not {precision}")
         super().__init__(nullable)
         self.precision = precision
 

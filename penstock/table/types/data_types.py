@@ -136,7 +136,7 @@ class RowField:
     @check_arguments
     def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"the name of a field is a text, not {name!r}")
+            raise TypeError(f"the name of a field must be a string, not {name!r}")
         if not isinstance(data_type, DataType):
             raise TypeError(f"the type of field {name} must be a DataType, such as DataTypes.INT(), not {data_type!r}")
         self.name, self.data_type, self.description = name, data_type, description
@@ -226,7 +226,7 @@ class RowType(DataType):
                 raise IndexError(f"a ROW with {len(self)} fields has no field {key}")
             return self.fields[key]
         if not isinstance(key, str):
-            raise TypeError(f"a field is found by its name, its position or a slice, not by {key!r}")
+            raise TypeError(f"a field must be given by its name, its position or a slice, not by {key!r}")
         found = next((field for field in self.fields if field.name == key), None)
         if found is None:
             raise KeyError(f"the ROW has no field {key}; it has: {', '.join(self.names)}")
@@ -258,7 +258,7 @@ class UserDefinedType(DataType):
     @classmethod
     def sql_type(cls) -> DataType:
         """Return the type of the stored values."""
-        raise NotImplementedError(f"{cls.__name__}: a user-defined type has a method sql_type")
+        raise NotImplementedError(f"{cls.__name__}: a user-defined type must define the method sql_type")
 
     @classmethod
     def module(cls) -> str:
@@ -272,11 +272,11 @@ class UserDefinedType(DataType):
 
     def serialize(self, obj: Any) -> Any:
         """Return the stored value of an object."""
-        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method serialize")
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type must define the method serialize")
 
     def deserialize(self, datum: Any) -> Any:
         """Return the object of a stored value."""
-        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method deserialize")
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type must define the method deserialize")
 
     def summary(self) -> str:
         return self.sql_type().summary()

@@ -99,4 +99,4 @@ def data_type(declared: TypeInformation) -> t.DataType:
     for kind, make in _TYPES:
         if isinstance(declared, kind):
             return make(declared)
-    raise TypeError(f"values of {declared.notation} cannot be a column of a table; declare the stream's type")
+    raise TypeError(f"values of {declared.notation} cannot be a column of a table; declare the type of the stream")

@@ -172,7 +172,7 @@ class Promising(Sink):
 
 
 def test_a_sink_that_commits_globally_must_have_a_global_committer():
-    with in_process(), pytest.raises(JobFailed, match="has no global committer"):
+    with in_process(), pytest.raises(JobFailed, match="create_global_committer returned None"):
         environment = StreamExecutionEnvironment(Configuration()).set_parallelism(1)
         environment.from_sequence(1, 3).sink_to(Promising())
         environment.execute()

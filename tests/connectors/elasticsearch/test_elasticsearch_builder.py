@@ -74,7 +74,7 @@ def test_how_patient_a_sink_is():
         (lambda: builder().set_hosts("ftp://a"), "not 'ftp://a'"),
         (lambda: builder().set_hosts("a:b"), "not 'a:b'"),
         (lambda: builder().set_hosts("http://me:secret@a"), "set_connection_username"),
-        (lambda: builder().set_connection_username("me").build(), "needs a password"),
+        (lambda: builder().set_connection_username("me").build(), "must be given together"),
         (lambda: builder().set_bulk_flush_max_actions(0), "number of actions is at least 1"),
         (lambda: builder().set_bulk_flush_interval(-2), "interval is at least 1"),
         (lambda: builder().set_socket_timeout(0), "at least 1 ms"),
@@ -113,7 +113,7 @@ def test_records_become_documents():
 
 def test_records_that_are_no_documents():
     for record in (1, (1, 2), Row(1, 2), User):
-        with pytest.raises(TypeMismatch, match="a dict, a Row with names or a dataclass"):
+        with pytest.raises(TypeMismatch, match="a dict, a Row with field names or a dataclass"):
             STATIC.emit(record)
     with pytest.raises(TypeMismatch, match=r"no field 'id', only \['name'\]"):
         ElasticsearchEmitter.static_index("users", "id").emit({"name": "Ann"})

@@ -232,7 +232,7 @@ def test_record_by_record_of_a_file_that_cannot_be_read(base):
     job = SinkJob(bulk(base).enable_compact(every(2), compactor).build())
     one_by_one(job, ["a"])
     job.write("ä")
-    with pytest.raises(UndecodableRecord, match="that is to be compacted cannot be read, line at byte 10"):
+    with pytest.raises(UndecodableRecord, match="cannot be read for compaction, line at byte 10"):
         job.checkpoint()
 
 

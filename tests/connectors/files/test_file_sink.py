@@ -280,7 +280,11 @@ class TestCommitting:
     def test_neither_is_there(self, base):
         committer, items = self.pending(base)
         put(base, hidden(base)[0], None)
-        with pytest.raises(NotFound, match=r"neither .*inprogress nor .*part-.* is there, with 4 bytes of results"):
+        with pytest.raises(
+            NotFound,
+            match=r"neither .*inprogress nor .*part-.* exists; one of them must hold 4 "
+            "bytes of results",
+        ):
             committer.commit(items)
 
     def test_a_file_that_is_shorter_than_was_written(self, base):
@@ -441,7 +445,7 @@ class TestStartingOver:
         job.write("a")
         taken = job.checkpoint_and_complete()
         put(flushed, hidden(flushed)[0], None)
-        with pytest.raises(NotFound, match="is gone, with 2 bytes of results that no reader has seen"):
+        with pytest.raises(NotFound, match="is missing"):
             job.crash(taken)
 
     def test_an_open_file_that_is_too_short(self, flushed):

@@ -276,7 +276,7 @@ class TestPassingErrors:
     def test_too_many(self, tmp_path, failures):
         (tmp_path / "a").write_text("1\n")
         failures += [0] * 9
-        with pytest.raises(ConnectorError, match=r"reading file:.*/a failed 3 times, the last time with: .*Input"):
+        with pytest.raises(ConnectorError, match=r"reading file:.*/a failed 3 times. The last error was: .*Input"):
             read(str(tmp_path))
 
     def test_bad_records_are_told_once(self, tmp_path, failures):

@@ -167,7 +167,7 @@ def test_a_committer_whose_id_was_taken_over_says_so(kafka, name):
     old, new = sink.create_committer(), sink.create_committer()
     old.commit(prepared(sink, "a"))
     new.commit(prepared(sink, "b"))
-    with pytest.raises(ConnectorError, match=f"{name}-sink-0.*taken over by someone else"):
+    with pytest.raises(ConnectorError, match=f"{name}-sink-0.*taken over by another producer"):
         old.commit(prepared(sink, "c"))
     new.commit(prepared(sink, "d"))
     for committer in (old, new):
@@ -193,7 +193,7 @@ def test_a_displaced_driver_that_takes_the_id_back_writes_nothing(kafka, name):
     with pytest.raises(JobDisplaced):
         late.commit([committable])
     late.close()
-    with pytest.raises(ConnectorError, match="taken over by someone else"):
+    with pytest.raises(ConnectorError, match="taken over by another producer"):
         owner.commit(prepared(sink, "b"))
     owner.close()
     again = sink.create_committer()

@@ -181,7 +181,7 @@ def test_a_queue_that_is_deleted(queues, queue):
 
 def test_wrong_credentials(queues, queue):
     config = queues.config(password="wrong")
-    with pytest.raises(AccessDenied, match="does not let in user 'guest'"):
+    with pytest.raises(AccessDenied, match="rejected the login of user 'guest'"):
         Reading(RMQSource(config, queue, True, SimpleStringSchema())).read(0)
 
 

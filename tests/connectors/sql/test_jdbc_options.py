@@ -76,7 +76,7 @@ def test_what_is_no_url_of_a_database(url):
 
 @pytest.mark.parametrize("url", ["jdbc:sqlite::memory:", "sqlite://", "sqlite:///:memory:", "jdbc:sqlite:"])
 def test_a_database_in_memory_is_refused(url):
-    with pytest.raises(ValueError, match="give it a file"):
+    with pytest.raises(ValueError, match="use a database in a file"):
         options(url)
 
 

@@ -172,7 +172,7 @@ def test_a_batch_is_one_transaction(store):
 # --- mistakes in the program ---
 def test_mistakes_that_building_finds():
     options = JdbcConnectionOptions("jdbc:sqlite:x.db")
-    with pytest.raises(ValueError, match="does not fill the 1 places"):
+    with pytest.raises(ValueError, match="does not have one field for each of the 1 placeholders"):
         JdbcSink.sink("INSERT INTO t VALUES (?)", PEOPLE, options)
     with pytest.raises(TypeError, match="jdbc_connection_options must be a JdbcConnectionOptions, not 'jdbc:sqlite:x'"):
         JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PEOPLE, "jdbc:sqlite:x")
@@ -186,7 +186,7 @@ def test_mistakes_that_building_finds():
         JdbcSink.upsert("t", None, ["a"], None, options)
     with pytest.raises(UnsupportedOperation, match="not for mysql"):
         JdbcSink.upsert("t", ["a"], ["a"], None, JdbcConnectionOptions("jdbc:mysql://h/d"))
-    with pytest.raises(UnsupportedOperation, match="exactly-once delivery is there for PostgreSQL and SQLite"):
+    with pytest.raises(UnsupportedOperation, match="exactly-once delivery is available for PostgreSQL and SQLite"):
         JdbcSink.exactly_once_sink("DELETE FROM t WHERE a = ?", None, JdbcConnectionOptions("jdbc:mysql://h/d"))
 
 

@@ -219,7 +219,7 @@ def test_rows_of_another_type_are_bad_records(store, env):
 
 def test_mistakes_that_building_finds():
     options = JdbcConnectionOptions("jdbc:sqlite:x.db")
-    with pytest.raises(ValueError, match="has 1 parameters, which \\(\\) does not fill"):
+    with pytest.raises(ValueError, match="has 1 parameters, and \\(\\) has another number"):
         JdbcSource(options, "SELECT * FROM t WHERE a = ?", key="a")
     with pytest.raises(ValueError, match="for a query without parameters"):
         JdbcSource(options, "SELECT * FROM t WHERE a = ?", key="a", parameters=[(1,)], partitions=2)

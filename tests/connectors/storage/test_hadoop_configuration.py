@@ -66,7 +66,7 @@ def test_a_url_without_a_host_needs_a_default(configured):
 
 def test_a_broken_file_is_named(configured, tmp_path):
     (tmp_path / "core-site.xml").write_text("<configuration>")
-    with pytest.raises(ConfigurationError, match=r"core-site.xml' of the Hadoop configuration is no XML"):
+    with pytest.raises(ConfigurationError, match=r"core-site.xml' of the Hadoop configuration is not valid XML"):
         HadoopConfiguration()
 
 

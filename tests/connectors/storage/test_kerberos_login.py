@@ -85,7 +85,7 @@ def test_without_both_settings_nothing_happens_or_the_missing_one_is_named():
 @pytest.mark.parametrize("broken", [b"", b"PK\x03\x04", b"\x05\x02\x00\x00\x00\x40\x00\x01"])
 def test_a_file_that_is_no_keytab_is_named(tmp_path, broken):
     (tmp_path / "a.keytab").write_bytes(broken)
-    what = "no key of 'alice@TEST'; .* none" if broken == b"\x05\x02" else "is not a keytab"
+    what = "no key for 'alice@TEST'; .* none" if broken == b"\x05\x02" else "is not a keytab"
     with pytest.raises(ConfigurationError, match=what):
         login(tmp_path / "a.keytab", "alice@TEST")
 
@@ -94,7 +94,7 @@ def test_a_missing_keytab_and_a_missing_principal_are_named(tmp_path):
     with pytest.raises(ConfigurationError, match=r"none\.keytab' cannot be read: No such file"):
         login(tmp_path / "none.keytab", "alice@TEST")
     path = keytab(tmp_path / "a.keytab", "alice@TEST")
-    with pytest.raises(ConfigurationError, match=r"no key of 'bob@TEST'; .*: 'alice@TEST'\. Correct"):
+    with pytest.raises(ConfigurationError, match=r"no key for 'bob@TEST'; .*: 'alice@TEST'\. Correct"):
         login(path, "bob@TEST")
 
 

@@ -99,7 +99,7 @@ def test_a_connector_can_have_watermarks_of_its_own(t_env, monkeypatch):
 
 
 def test_it_has_no_value(t_env):
-    with pytest.raises(ValidationException, match=r"SOURCE_WATERMARK\(\) says in a WATERMARK"):
+    with pytest.raises(ValidationException, match=r"SOURCE_WATERMARK\(\) is allowed only in a WATERMARK"):
         rows(t_env, "SELECT SOURCE_WATERMARK()")
 
 
@@ -130,7 +130,7 @@ def test_a_table_shows_what_was_declared_and_a_query_its_columns(t_env):
     ) in described
     query = t_env.sql_query("SELECT k, ts FROM records")
     assert str(query.get_resolved_schema()) == "(\n  `k` STRING,\n  `ts` TIMESTAMP_LTZ(3) *ROWTIME*\n)"
-    with pytest.raises(TableException, match="again is a view of a Table or a stream, which has no SQL to show"):
+    with pytest.raises(TableException, match="again is a view of a Table or a stream and has no SQL text to show"):
         t_env.execute_sql("SHOW CREATE VIEW again")
 
 

@@ -44,7 +44,7 @@ def test_fields():
 
 
 def test_what_is_said_of_no_field_is_an_error():
-    with pytest.raises(ValidationException, match="'proctime' is said of the last field, and there is none"):
+    with pytest.raises(ValidationException, match="'proctime' applies to the last field, and there is no field"):
         Schema().proctime()
     with pytest.raises(InvalidArgument, match=r"Schema\.field: the argument field_type must be"):
         Schema().field("a", 5)

@@ -70,7 +70,11 @@ def test_values_are_cut_and_padded(t_env: TableEnvironment, tmp_path: Path) -> N
 
 
 def test_a_value_that_does_not_fit_is_an_error(t_env: TableEnvironment, tmp_path: Path) -> None:
-    with pytest.raises(ExecutionException, match=r"'b' is VARCHAR\(4\), and a value of length 6 .*TRIM_PAD"):
+    with pytest.raises(
+        ExecutionException,
+        match=r"'b' is VARCHAR\(4\), but the value to write has the length "
+        "6.*TRIM_PAD",
+    ):
         copied(t_env, tmp_path, lengths="ERROR")
 
 

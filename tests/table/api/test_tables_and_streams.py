@@ -138,7 +138,7 @@ def test_an_empty_folder_is_an_empty_table(t_env, tmp_path, mode):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("'connector.type'='kafka', 'format.type'='json'", "not read any more"),
+        ("'connector.type'='kafka', 'format.type'='json'", "no longer supported"),
         ("'connector.type'='filesystem', 'format.type'='csv', 'format.ignore-first-line'='true'", "is 'false' here"),
         ("'connector.type'='filesystem', 'format.type'='csv', 'format.x'='1'", r"no option 'format\.x'"),
     ],

@@ -133,7 +133,7 @@ def test_surplus_digits_are_rounded_and_a_number_that_is_too_large_is_null():
 
 
 NO_POINTS = [
-    ([1.0, 2.0], r"\[1.0, 2.0\] .list. is no object of PointType"),
+    ([1.0, 2.0], r"\[1.0, 2.0\] .list. is not an object of PointType"),
     (Point(1, "x"), "stored value of field p: DOUBLE cannot hold 'x'"),
 ]
 

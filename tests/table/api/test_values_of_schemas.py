@@ -146,7 +146,7 @@ def test_objects_dicts_and_rows_with_names(tables, elements, schema, names, expe
 @pytest.mark.parametrize(
     ("elements", "message"),
     [
-        ([(1,), ("x",)], "values of BIGINT and of STRING are no column"),
+        ([(1,), ("x",)], "values of BIGINT and of STRING cannot be in one column"),
         ([(array.array("L"),)], r"array\('L'\) of array has no SQL type"),
         ([Place()], "of Place has no SQL type"),
     ],

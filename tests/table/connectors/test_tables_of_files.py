@@ -141,8 +141,8 @@ def test_metadata_of_files(batch, tmp_path):
     ("columns", "keys", "options", "words"),
     [
         ("id INT, x STRING METADATA FROM 'file.owner' VIRTUAL", "", {}, "file.modification-time"),
-        ("id INT", "dt", {}, "PARTITIONED BY dt, which is no column of it"),
-        ("dt STRING", "dt", {}, "one at least"),
+        ("id INT", "dt", {}, "PARTITIONED BY dt, which is not one of its columns"),
+        ("dt STRING", "dt", {}, "at least one column"),
         ("id INT", "", {"source.monitor-interval": "soon"}, "duration"),
         ("id INT", "", {"source.monitor-interval": "0 s"}, "longer than zero"),
         ("id INT", "", {"source.path.regex-pattern": "("}, "regular expression"),

@@ -97,10 +97,10 @@ class TestBadPatterns:
         ("update", "words"),
         [
             ("a(f0 = )", "column 8"),
-            ("a -> a", "two elements are called 'a'"),
-            ("a !-> b", "'b' is a not_followed_by element at the end"),
+            ("a -> a", "two elements are named 'a'"),
+            ("a !-> b", "'b' ends with a not_followed_by element"),
             (PatternUpdate("a{0}"), "'a'"),
-            (17, "a text or a PatternUpdate"),
+            (17, "a string or a PatternUpdate"),
         ],
     )
     def test_are_refused_and_the_one_before_stays(self, harness, update, words, caplog):

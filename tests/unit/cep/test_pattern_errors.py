@@ -68,13 +68,13 @@ def test_refused_at_once(build, error, words):
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        (begin("a").next("a"), "two elements are called 'a'"),
-        (begin("a").next(begin("b").next("a")), "two elements are called 'a'"),
-        (begin("$endState$"), "cannot be called '$endState$'"),
+        (begin("a").next("a"), "two elements are named 'a'"),
+        (begin("a").next(begin("b").next("a")), "two elements are named 'a'"),
+        (begin("$endState$"), "cannot be named '$endState$'"),
         (begin("a", AfterMatchSkipStrategy.skip_to_last("b")), "cannot skip to last b"),
-        (begin("a").not_followed_by("n"), "'n' is a not_followed_by element at the end"),
-        (begin("a").next("b").within(9, WithinType.PREVIOUS_AND_CURRENT).next("c").within(5), "'b' may be waited for"),
-        (begin(begin("a").optional().next("b").optional()).one_or_more(), "'a', 'b' are a loop"),
+        (begin("a").not_followed_by("n"), "'n' ends with a not_followed_by element"),
+        (begin("a").next("b").within(9, WithinType.PREVIOUS_AND_CURRENT).next("c").within(5), "'b' may come"),
+        (begin(begin("a").optional().next("b").optional()).one_or_more(), "'a', 'b' form a loop"),
     ],
 )
 def test_refused_as_a_whole(pattern, words):

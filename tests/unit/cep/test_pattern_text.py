@@ -59,7 +59,7 @@ def test_fields_of_tuples_have_numbers():
         ("a b", 1, 3, "expected an arrow"),
         ("a within 5 parsecs", 1, 12, "expected 'ms' or 's'"),
         ("a{1.5}", 1, 3, "expected a whole number"),
-        ("a -> b(sum(c.x) > 1)", 1, 8, "'c' is no element of the pattern"),
+        ("a -> b(sum(c.x) > 1)", 1, 8, "'c' is not an element of the pattern"),
         ("a -> b{0}", 1, 6, "'b': an element cannot match"),
         ("a? !-> b", 1, 8, "'b' cannot be a not_followed_by element behind 'a'"),
         ("a § b", 1, 3, "'§' has no meaning here"),

@@ -110,7 +110,7 @@ class TestDamage:
     def test_any_flipped_bit_of_the_rest(self, position, bit):
         changed = bytearray(EXAMPLE)
         changed[position] ^= 1 << bit
-        with pytest.raises(CorruptSnapshot, match=f"'{FOLDER}/{FILE}' was torn or changed"):
+        with pytest.raises(CorruptSnapshot, match=f"'{FOLDER}/{FILE}' is truncated or changed"):
             decode(bytes(changed), FOLDER)
 
     def test_any_truncation(self):

@@ -352,7 +352,7 @@ class TestRecords:
         owner.note_published(12)
         owner.end(True, [of(3, 0)])
         Storage(f"{folder}/owner").write(f"00000001.{kind}", [b"{"])
-        with pytest.raises(CorruptSnapshot, match=r"a record of '.*/owner/00000001' was torn or changed"):
+        with pytest.raises(CorruptSnapshot, match=r"a record of '.*/owner/00000001' is truncated or changed"):
             last_start(folder)
 
     def test_an_owner_that_did_not_begin_has_changed_nothing(self, driver, folder):

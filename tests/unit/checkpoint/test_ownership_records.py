@@ -148,7 +148,7 @@ def test_who_has_decided_cannot_be_displaced_and_another_is_refused(driver, stor
     owner = driver(takeover=False)
     owner.decide()
     assert storage.read("00000001.commits") == owner.token.text
-    with pytest.raises(JobRunning, match=r"It commits the results of the job at this moment, and cannot be displaced"):
+    with pytest.raises(JobRunning, match=r"It is committing the results of the job and can no longer be displaced"):
         driver(takeover=True)
     owner.check()
     owner.decide()
@@ -186,7 +186,7 @@ def test_a_decision_whose_driver_died_is_told(driver, storage, caplog):
     owner.decide()
     owner.let_go()
     assert driver(takeover=False).number == 2
-    assert "died while it committed the results of this job: some may be there" in caplog.text
+    assert "died while it committed the results of this job: some results may already be visible" in caplog.text
     storage.create("other.commits", b"not one of ours")
 
 

@@ -583,7 +583,7 @@ def test_state_of_windows_needs_a_namespace(tmp_path):
     assert read(path, "total", "count", window=True) == [("a", window, 3), ("b", window, 4)]
     with pytest.raises(ProgramError, match=r"need the columns key, namespace, value; these have key, value"):
         SavepointWriter.new().with_keyed_state("total", COUNT, [("a", 3)], window=True)
-    with pytest.raises(ProgramError, match=r"a namespace is only for state of windows"):
+    with pytest.raises(ProgramError, match=r"only state of windows"):
         SavepointWriter.new().with_keyed_state("total", COUNT, [("a", window, 3)])
 
 
@@ -699,7 +699,11 @@ def test_a_descriptor_says_what_transformed_values_are(remembered, tmp_path):
     with pytest.raises(TypeMismatch, match=r"state 'count' of operator 'remember'"):
         writer.transform_state("remember", "count", lambda *_: Row(n=1), descriptor=now).write(str(tmp_path / "bad"))
     assert not (tmp_path / "bad").exists()
-    with pytest.raises(ProgramError, match=r"the descriptor is of state 'words', and 'count'"):
+    with pytest.raises(
+        ProgramError,
+        match=r"the descriptor names the state 'words', but the state to transform "
+        "is 'count'",
+    ):
         writer.transform_state("remember", "count", lambda *_: 1, descriptor=WORDS)
 
 
@@ -767,7 +771,7 @@ def test_states_are_replaced_and_added(remembered, tmp_path):
     assert read(path, "remember", "seen") == read(remembered, "remember", "seen")
     assert read(path, "other", "items") == [(None, None, 1), (None, None, 2)]
     assert read_snapshot(path).shapes["other"] == Shape(2, 64, "other")
-    with pytest.raises(ProgramError, match=r"is written anew"):
+    with pytest.raises(ProgramError, match=r"is replaced by new rows"):
         writer.transform_state("other", "words", lambda *_: None)
     assert "other" not in writer.remove_operator("other")._shapes
 
@@ -781,7 +785,7 @@ def test_an_operator_that_was_removed_can_be_written_anew(remembered, tmp_path):
 
 
 def test_timers_are_not_transformed(remembered):
-    with pytest.raises(ProgramError, match=r"are timers: they can be removed"):
+    with pytest.raises(ProgramError, match=r"holds timers, which can be removed"):
         SavepointWriter.from_existing(remembered).transform_state("remember", "_event_timers", lambda *_: None)
 
 

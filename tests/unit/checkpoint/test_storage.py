@@ -224,7 +224,7 @@ class TestCreate:
 
         monkeypatch.setattr(bucket, "pipe_file", pipe_file)
         with pytest.raises(
-            StorageError, match=r"cannot make a file only if there is none. Versions from 2024.12"
+            StorageError, match=r"cannot create a file on the condition that it does not exist. Install version 2024.12"
         ) as no:
             Storage(bucket.url).create("f", DATA)
         assert no.value.lasting and bucket.content("f") is None
@@ -315,7 +315,7 @@ class TestCreate:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 
         monkeypatch.setattr(os, "link", refuse)
-        with pytest.raises(StorageError, match="its file system knows no hard links"):
+        with pytest.raises(StorageError, match="the file system does not support hard links"):
             Storage(str(tmp_path)).create("f", DATA)
         assert os.listdir(tmp_path) == []
 

@@ -105,5 +105,5 @@ def test_where_the_driver_runs(master, mode, cluster, monkeypatch):
 
 def test_a_wrong_mode_is_refused():
     settings = Sourced([Setting("spark.remote", "sc://host", "test"), Setting("spark.submit.deployMode", "x", "test")])
-    with pytest.raises(ConfigurationError, match=r"spark.submit.deployMode is 'x'; it can be 'client' or 'cluster'"):
+    with pytest.raises(ConfigurationError, match=r"spark.submit.deployMode is 'x'; allowed are 'client' and 'cluster'"):
         runs_in_cluster(settings)

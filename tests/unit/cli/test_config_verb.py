@@ -55,7 +55,7 @@ def test_one_option(settings: None) -> None:
     ("name", "said"),
     [
         ("pipeline.name", "pipeline.name is not set, and has no default"),
-        ("mesos.master", "mesos.master has no effect: Spark has no support of Mesos any more"),
+        ("mesos.master", "mesos.master has no effect: Spark no longer supports Mesos"),
         ("rest.prt", "there is no option 'rest.prt'; did you mean 'rest.port'?"),
         ("quite.another.thing", "there is no option 'quite.another.thing'"),
     ],
@@ -66,7 +66,7 @@ def test_an_option_without_a_value(name: str, said: str) -> None:
 
 
 def test_nothing_is_set() -> None:
-    assert penstock("config").stdout == "nothing is set outside the program; --all shows the defaults\n"
+    assert penstock("config").stdout == "no option is set outside the program; --all shows the defaults\n"
     assert json.loads(penstock("config", "--json").stdout) == []
 
 
@@ -92,4 +92,4 @@ def test_options_of_queries_and_of_the_gateway_are_known() -> None:
 def test_a_broken_file_is_a_usage_error() -> None:
     Path("penstock-conf.yaml").write_text("a: [\n")
     done = penstock("config")
-    assert done.exit_code == 2 and "penstock-conf.yaml is no valid YAML" in done.stderr
+    assert done.exit_code == 2 and "penstock-conf.yaml is not valid YAML" in done.stderr

@@ -229,7 +229,7 @@ class TestAbbreviatedIds:
     def test_an_unknown_one(self, cluster: RecordedServer, penstock) -> None:
         cluster.on("GET /jobs/overview", SOME)
         done = penstock("cancel", "9")
-        assert done.code == 4 and "no job's id begins with '9'" in done.err
+        assert done.code == 4 and "no job has an id that begins with '9'" in done.err
 
     @pytest.mark.parametrize("given", ["xyz", "a" * 33, "../a"])
     def test_what_is_no_id(self, cluster: RecordedServer, penstock, given) -> None:

@@ -73,7 +73,7 @@ def test_durations(text, millis):
 
 @pytest.mark.parametrize("text", ["", "ms", "1 fortnight", "-5 s", "1.5 s"])
 def test_no_durations(text):
-    with pytest.raises(ConfigurationError, match="is no duration"):
+    with pytest.raises(ConfigurationError, match="is not a duration"):
         parse_duration(text)
 
 

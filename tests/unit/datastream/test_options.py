@@ -482,7 +482,11 @@ class TestRestartStrategies:
         assert settings.restart == RestartStrategies.fixed_delay_restart(7, 1000)
 
     def test_whose_values_contradict_each_other_are_refused(self):
-        with pytest.raises(ConfigurationError, match=r"restart-strategy.exponential-delay.\* do not go together: max"):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"restart-strategy.exponential-delay.\* contradict each "
+            "other: max",
+        ):
             read({"restart-strategy.type": "exponential-delay", f"{GROWING}.initial-backoff": "2 min"})
 
 
@@ -521,7 +525,7 @@ class TestWhereCheckpointsGo:
 
     def test_a_file_system_needs_a_directory(self):
         for options in ({"state.backend": "filesystem"}, {"execution.checkpointing.storage": "filesystem"}):
-            with pytest.raises(ConfigurationError, match=r"nothing says where: set execution\.checkpointing\.dir"):
+            with pytest.raises(ConfigurationError, match=r"no directory is set: set execution\.checkpointing\.dir"):
                 checkpoint_directory(read(options))
             assert checkpoint_directory(read(options, self.OPTION)) == "/option"
 
@@ -615,5 +619,5 @@ def test_memory_sizes(text, size):
 
 @pytest.mark.parametrize("text", ["1.5g", "1 MiB", "-1", "", "mb"])
 def test_no_memory_sizes(text):
-    with pytest.raises(ValueError, match="whole number and b, kb"):
+    with pytest.raises(ValueError, match="whole number followed by b, kb"):
         parse_memory_size(text)

@@ -215,7 +215,7 @@ def test_the_null_literal_stands_bare_and_within_lists_and_rows():
 def test_a_null_literal_that_would_end_a_field_is_protected():
     schema = two_strings().set_null_value("a,b").build()
     assert written(CsvBulkWriters.for_schema(schema), [(None, "z")]) == b'"a,b",z\n'
-    with pytest.raises(TypeMismatch, match="no quote or escape character"):
+    with pytest.raises(TypeMismatch, match="neither a quote nor an escape character"):
         CsvBulkWriters.for_schema(two_strings().disable_quote_char().set_null_value("a,b").build()).create(None)
 
 

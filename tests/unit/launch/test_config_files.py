@@ -133,8 +133,8 @@ class TestTheFile:
     @pytest.mark.parametrize(
         ("name", "text", "said"),
         [
-            ("penstock-conf.yaml", "a: [1", "is no valid YAML"),
-            ("penstock-conf.yaml", "- a\n- b\n", "must hold names and values, and it holds a list"),
+            ("penstock-conf.yaml", "a: [1", "is not valid YAML"),
+            ("penstock-conf.yaml", "- a\n- b\n", "must hold a mapping of names to values, not a list"),
             ("flink-conf.yaml", "a: 1\nb=2\n", "line 2: write 'name: value', not 'b=2'"),
         ],
     )
@@ -168,7 +168,7 @@ class TestWhereTheFileIs:
         assert find_file({}) is None
 
     def test_a_folder_that_is_not_there_is_an_error(self, elsewhere: Path) -> None:
-        with pytest.raises(ConfigurationError, match="there is no folder '/nowhere'"):
+        with pytest.raises(ConfigurationError, match="the configuration folder '/nowhere' does not exist"):
             load_configuration([], None, {"PENSTOCK_CONF_DIR": "/nowhere"})
 
 
@@ -282,5 +282,5 @@ class TestWhatHolds:
 
     @pytest.mark.parametrize("option", ["nothing", "=1"])
     def test_an_option_without_name_or_value_is_refused(self, tmp_path: Path, option: str) -> None:
-        with pytest.raises(ConfigurationError, match="-D takes name=value"):
+        with pytest.raises(ConfigurationError, match="-D must be given as name=value"):
             load_configuration([option], tmp_path, {})

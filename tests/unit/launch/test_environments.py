@@ -48,8 +48,8 @@ def test_it_is_small_and_names_what_it_holds(archive):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("no-such-package", "no-such-package is not installed beside Penstock"),
-        ("fsspec<2000", "fsspec<2000 is required, and fsspec .* is installed"),
+        ("no-such-package", "no-such-package is not installed with Penstock"),
+        ("fsspec<2000", "fsspec<2000 is required, but fsspec .* is installed"),
         ("-r other.txt", r"requirements.txt: .*write their names alone"),
     ],
 )

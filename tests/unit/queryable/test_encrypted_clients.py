@@ -65,7 +65,7 @@ def test_answers_of_any_length_come_through_to_many_threads_at_once(server, file
 def test_who_does_not_speak_tls_or_trusts_nobody_gets_nothing(server):
     with pytest.raises(StateUnavailable, match="certificate verify failed"):
         QueryableStateClient(*server.address, token=TOKEN, tls=True).states("job")
-    with pytest.raises(StateUnavailable, match="does not greet"):
+    with pytest.raises(StateUnavailable, match="did not answer like a server"):
         QueryableStateClient(*server.address, token=TOKEN, timeout=1).states("job")
     with socket.create_connection(server.address, timeout=60) as plain:
         plain.sendall(b"hello, in the clear\r\n" * 10)
@@ -75,7 +75,7 @@ def test_who_does_not_speak_tls_or_trusts_nobody_gets_nothing(server):
 def test_a_server_without_tls_is_told_from_one_with_it(files):
     plain = QueryServer("127.0.0.1", [0], TOKEN)
     try:
-        with pytest.raises(StateUnavailable, match="does not greet"):
+        with pytest.raises(StateUnavailable, match="did not answer like a server"):
             QueryableStateClient(*plain.address, token=TOKEN, tls=files.certificate, timeout=5).states("job")
     finally:
         plain.close()

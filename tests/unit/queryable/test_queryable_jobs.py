@@ -204,7 +204,7 @@ def windowed(env, per_window):
 
 def test_the_state_of_windows_is_refused(env):
     windowed(env, per_window=True)
-    with pytest.raises(JobFailed, match="cannot be queryable as 'q': it belongs to windows"):
+    with pytest.raises(JobFailed, match="cannot be queryable as 'q': it is state of windows"):
         env.execute()
 
 

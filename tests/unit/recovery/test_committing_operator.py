@@ -295,7 +295,7 @@ def test_items_that_cannot_be_discarded_are_named_in_the_log(caplog):
     snapshot(operator, 1)
     outside.fails = "discard"
     operator.abandon(1)
-    assert "Outside: what was prepared could not be thrown away: discard is not possible" in caplog.text
+    assert "Outside: the prepared items could not be discarded: discard is not possible" in caplog.text
 
 
 def test_slots_look_for_the_owner_and_the_declared_form_of_this_operator():

@@ -512,7 +512,7 @@ class TestMistakes:
             store.get_list_state(ListStateDescriptor("one"))
             store.get_union_list_state(ListStateDescriptor("one"))
 
-        with pytest.raises(ProgramError, match=r"Asking \(uid asking.*'one' is list.*cannot be asked for as union"):
+        with pytest.raises(ProgramError, match=r"Asking \(uid asking.*'one' is list.*cannot be accessed as union"):
             run(ask(both))
 
     @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ class TestWhatFails:
                 file.write_bytes(b"")
             raise ValueError("and now?")
 
-        with pytest.raises(CorruptSnapshot, match=r"chk-\d+/slot-0.*shorter than when it was written") as raised:
+        with pytest.raises(CorruptSnapshot, match=r"chk-\d+/slot-0.*is truncated") as raised:
             run(tampering, options)
         assert "restarted 1 times; another try would not help" in raised.value.__notes__[0]
 

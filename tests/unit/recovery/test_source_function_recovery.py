@@ -258,7 +258,7 @@ class TestTheLock:
         context, taken = BufferedSourceContext(patience=0.01), threading.Event()
         threading.Thread(target=lambda: (context.get_checkpoint_lock().acquire(), taken.set()), daemon=True).start()
         assert taken.wait(60)
-        with pytest.raises(ContextError, match="let go of it between elements"), context.steady():
+        with pytest.raises(ContextError, match="release it between elements"), context.steady():
             pytest.fail("the lock is held by another thread")
 
 

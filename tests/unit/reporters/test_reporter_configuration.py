@@ -78,7 +78,7 @@ def test_a_class_of_ones_own_is_named_by_module():
         ({"factory__class": "org.apache.flink.metrics.influxdb.InfluxdbReporterFactory"}, "there is no 'org.apache"),
         ({"factory__class": "nowhere:Nobody"}, "No module named 'nowhere'"),
         ({"factory__class": "json:Nobody"}, "cannot be loaded"),
-        ({"factory__class": "json:dumps"}, "is no subclass"),
+        ({"factory__class": "json:dumps"}, "is not a subclass"),
         ({"factory__class": "log", "interval": "soon"}, "metrics.reporter.mine.interval cannot be 'soon'"),
         ({"factory__class": "log", "interval": "0 s"}, "at least 1 ms"),
         ({"factory__class": "log", "filter__includes": "*:*:*:*"}, "more than three parts"),

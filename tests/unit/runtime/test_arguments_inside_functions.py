@@ -86,7 +86,7 @@ def test_a_function_learns_what_it_did_wrong(call: Callable[[Any, Any], Any], sa
 
 @pytest.mark.parametrize("time", [True, "20", None, Decimal("nan")])
 def test_a_timer_has_a_number_of_milliseconds(time: Any) -> None:
-    with pytest.raises(JobFailed, match="a timer's time is a number of milliseconds, not"):
+    with pytest.raises(JobFailed, match="the time of a timer must be a whole number of milliseconds, not"):
         run(lambda r, c: c.timer_service().register_event_time_timer(time))
 
 
@@ -160,6 +160,6 @@ def test_a_row_has_a_kind_and_a_list_of_names() -> None:
 
 @pytest.mark.parametrize("names", [5, [5], None])
 def test_a_selector_gives_names(names: Any) -> None:
-    with in_process(), pytest.raises(JobFailed, match="an OutputSelector gives a name or a list of names, not"):
+    with in_process(), pytest.raises(JobFailed, match="an OutputSelector must return a name or a list of names, not"):
         env = StreamExecutionEnvironment.get_execution_environment()
         list(env.from_collection([1]).split(lambda value: names).select("5").execute_and_collect())

@@ -51,7 +51,7 @@ def test_what_is_no_iterable_of_results_is_refused(answer):
     failed = failure(Asked(lambda _: answer))
     assert failed.error_type == "TypeError"
     assert repr(answer) in failed.message
-    assert "[result] for one, [] for none" in failed.message
+    assert "[result] for one result, [] for no result" in failed.message
     assert failed.record == "'x'"
 
 

@@ -154,7 +154,7 @@ def test_input_that_is_cut_anywhere_is_no_error_of_the_program():
     parcels = [parcel for target, parcel in sent if target == 0]
     needed = max(index for index, parcel in enumerate(parcels) if parcel.stage == 1)
     for cut in range(needed + 1):
-        with pytest.raises(InputCut, match="stage 1 of slot 0 has not heard everything"):
+        with pytest.raises(InputCut, match="stage 1 of slot 0 has not received all input"):
             list(task(0, 1).run(parcels[:cut], {}))
     list(task(0, 1).run(parcels, {}))
 

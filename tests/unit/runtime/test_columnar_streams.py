@@ -118,7 +118,11 @@ def test_values_become_columns_where_their_type_is_declared(run):
 
 
 def test_values_of_no_declared_type_do_not_become_columns(run):
-    with pytest.raises(JobFailed, match=r"Warm .* only if they are declared as ROW or ROW_NAMED, and nothing is"):
+    with pytest.raises(
+        JobFailed,
+        match=r"Warm .*only records declared as ROW or ROW_NAMED can become columns, "
+        "and nothing is",
+    ):
         run(lambda env: env.from_collection(readings(3)).apply_operator("Warm", ColumnsOperator(warm_in_columns), None))
 
 

@@ -117,7 +117,9 @@ def test_an_operator_without_a_use_for_timers_says_so():
         lambda s: s.key_by(0).apply_operator("Forgetful", Forgetful(None, None, lambda v: v), None)
     ) as harness:
         harness.push((1,), timestamp=1)
-        with pytest.raises(JobFailed, match="Forgetful has registered an event-time timer and has no use for it"):
+        with pytest.raises(
+            JobFailed, match="Forgetful has registered an event-time timer but does not define on_event_time"
+        ):
             harness.watermark(7)
 
 

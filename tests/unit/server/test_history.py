@@ -58,13 +58,13 @@ def test_other_files_are_passed_over(folder, text, caplog):
     archive.keep(ENDED)
     archive._storage.write("f" * 32, [text.encode()])
     archive._storage.write("notes.txt", [b"mine"])
-    with pytest.raises(Unreadable, match="holds no job of ours"):
+    with pytest.raises(Unreadable, match="does not hold an archived job"):
         archive.read("f" * 32)
     history = History([folder], 1000)
     history.refresh()
     history.refresh()
     assert [record.job_id for record in history.records()] == [FINISHED]
-    assert caplog.text.count("an archived job is not shown") == 1, "told once"
+    assert caplog.text.count("skipping an archived job") == 1, "told once"
 
 
 # --- what is shown ---

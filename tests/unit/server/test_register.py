@@ -101,7 +101,7 @@ def test_damaged_entries_are_reported_and_passed_over(register, entry, caplog):
     with pytest.raises(CorruptEntry, match=r"spec.json' cannot be read"):
         register.job(other).spec()
     found = [spec.job_id for _, spec in readable(map(register.job, register.job_ids()))]
-    assert found == [JOB] and f"job {other} is left alone" in caplog.text
+    assert found == [JOB] and f"ignoring job {other}" in caplog.text
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"null", b'"x"', b'{"job_id": 3}', b"\xff\xfe"])

@@ -38,7 +38,7 @@ def test_every_default_can_be_read():
     ("given", "said"),
     [
         ({"high-availability.type": "kubernetes"}, r"high-availability.type cannot be 'kubernetes': it must be one of"),
-        ({"high-availability.type": "storage"}, r"storageDir does not say which storage"),
+        ({"high-availability.type": "storage"}, r"storageDir is not set"),
         ({"jobstore.max-capacity": "-1"}, r"jobstore.max-capacity cannot be '-1'"),
         (
             {"high-availability.storage.lease-duration": "5 s"},
@@ -102,7 +102,7 @@ def test_nobody_there_and_nobody_answering(tmp_path, monkeypatch):
     deaf.bind(str(tmp_path / "deaf.sock"))
     deaf.listen(1)
     monkeypatch.setattr(control, "CONNECT_SECONDS", 0.05)
-    with pytest.raises(DriverUnreachable, match=r"said nothing for 0.05 s"):
+    with pytest.raises(DriverUnreachable, match=r"no message has arrived for 0.05 s"):
         ask(str(tmp_path / "deaf.sock"), key, {"do": "ping"})
     deaf.close()
 
@@ -157,7 +157,7 @@ def test_programs_are_looked_at_before_they_are_run(archive, tmp_path):
     check_program(archive("b.zip", **{"jobs.py": ""}), "jobs:main")
     (tmp_path / "c.zip").write_text("no zip")
     (tmp_path / "d.jar").touch()
-    for name, said in (("c.zip", "is no zip file"), ("d.jar", "must be a Python file, a zip or a wheel")):
+    for name, said in (("c.zip", "is not a zip file"), ("d.jar", "must be a Python file, a zip or a wheel")):
         with pytest.raises(ProgramError, match=said):
             check_program(tmp_path / name)
     wheel = archive("w.whl", **{"w-1.dist-info/entry_points.txt": "[console_scripts]\nrun = pack.jobs:main\n"})

@@ -26,7 +26,7 @@ from penstock.spark.slots.slot_tasks import reason
         ),
         (
             'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or directory',
-            "the executors have no program './env/bin/python'",
+            "the program './env/bin/python' does not exist on the executors",
         ),
     ],
 )

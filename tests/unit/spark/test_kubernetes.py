@@ -99,7 +99,7 @@ def test_executors_do_not_look_for_a_driver_at_every_address():
 @pytest.mark.parametrize(
     ("pods", "said"),
     [
-        ([], "Spark has created no pods for executors"),
+        ([], "Spark has not created any executor pods"),
         (
             [executor({"reason": "ImagePullBackOff", "message": "no such host"})],
             "the image 'shop/x:1' of pod e-1 cannot be pulled (ImagePullBackOff: no such host); correct "

@@ -66,7 +66,8 @@ def test_who_says_where_it_hangs_is_lost_with_its_stack(line):
     slot.send(DUMP.encode())
     until(lambda: "slot 7 is silent" in lines.heard)
     assert lines.cause == (
-        "slot 7 has not answered for 2 s (heartbeat.timeout). It does not let go of the interpreter in\n" + SPINS
+        "slot 7 has not answered for 2 s (heartbeat.timeout). The slot does not release the interpreter lock "
+        "in\n" + SPINS
     )
     while slot.recv(100):
         pass
@@ -136,7 +137,7 @@ def test_slots_that_all_wait_for_each_other_are_a_matter_of_the_network(caplog):
         ends[1][1].send(WAITS.encode() + TOLD)
         until(lambda: caplog.records)
     (record,) = caplog.records
-    assert "all slots have waited for messages of each other for 200 s" in record.message
+    assert "all slots have waited for each other's messages for 200 s" in record.message
     assert "(slots 0 on host-0, 1 on host-1)" in record.message
     caplog.clear()
     with caplog.at_level(logging.WARNING, "penstock.job"):
@@ -154,7 +155,7 @@ def test_a_slot_that_hears_nothing_is_not_said_to_hang(line):
     lines, slot = line
     slot.send(UNHEARD)
     until(lambda: "slot 7 is silent" in lines.heard)
-    assert "It is alive, and receives nothing from the driver: the network loses what goes to" in lines.cause
+    assert "The slot is alive but receives nothing from the driver: the network loses messages to" in lines.cause
 
 
 def test_text_before_an_answer_is_of_the_past():

@@ -186,7 +186,7 @@ def test_a_slot_is_lost_when_its_first_unanswered_ping_is_old_enough(clock):
         assert driver.cause is None and driver._lines[0].asked == 100.0
     clock[0] = 105.0
     driver._ping_all()
-    assert driver.cause.startswith("slot 0 has not answered for 5 s (heartbeat.timeout). Where it is cannot be told")
+    assert driver.cause.startswith("slot 0 has not answered for 5 s (heartbeat.timeout). The reason is unknown")
     assert sock.sent == [PING] * 3 and sock.closed and driver.events == ["lost", "silent 0"] and driver._lines == {}
     assert driver.unreachable == set()
 
@@ -223,7 +223,7 @@ def test_a_deaf_slot_cannot_be_reached(clock):
     driver = Driver(Sock(UNHEARD))
     driver.hear()
     driver._give_up(0, driver._lines[0])
-    assert driver.unreachable == {0} and "It is alive, and receives nothing from the driver" in driver.cause
+    assert driver.unreachable == {0} and "The slot is alive but receives nothing from the driver" in driver.cause
 
 
 def test_a_slot_is_no_longer_deaf_when_it_answers():
@@ -357,7 +357,7 @@ def test_a_stopped_process_is_named():
         until(lambda: lifelines._state_of(process.pid) == "T")
         assert where(line) == f": its process {process.pid} is stopped, as by SIGSTOP"
         line.machine = "elsewhere 4711"
-        assert where(line).startswith(". Where it is cannot be told: its process on elsewhere is stopped")
+        assert where(line).startswith(". The reason is unknown: its process on elsewhere is stopped")
     finally:
         process.kill()
         process.wait()

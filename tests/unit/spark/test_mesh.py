@@ -240,7 +240,7 @@ def test_a_letter_that_is_cut_off_is_no_letter():
     inject(made[1], MANY - 1, NOW, length=1000)
     made[1].close()
     said = ends(made, gone=1)
-    assert said[-1] == "the link to slot 1: cut off in the middle of a message"
+    assert said[-1] == "the link to slot 1: the connection ended in the middle of a message"
 
 
 @pytest.mark.parametrize("old", [Tag(3, 7, 0), Tag(4, 6, 0), Tag(4, 7, 1)], ids=["attempt", "epoch", "stage"])

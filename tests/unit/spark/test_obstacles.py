@@ -23,11 +23,11 @@ from penstock.spark.sessions.obstacles import Resources
         ),
         (
             Resources("local[6]", executors=0, capacity=6),
-            "It waits for 3 Python processes to start",
+            "The job waits for 3 Python processes to start",
             False,
         ),
         (Resources("local[6]", executors=0, capacity=6, busy=2), "3 Python processes to start", False),
-        (Resources("sc://a:15002"), "Spark does not tell how many tasks it can run at once", False),
+        (Resources("sc://a:15002"), "Spark does not report how many tasks it can run at once", False),
     ],
 )
 def test_slots_wait_for_what_is_missing(resources: Resources, says: str, advises: bool) -> None:

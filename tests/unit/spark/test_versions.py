@@ -28,7 +28,7 @@ def test_an_older_one_is_refused(version):
         versions.check_spark(version)
     said = str(refused.value)
     assert f"this is Spark {version} (" in said
-    assert 'Penstock runs on Spark 3.5 to 4.3. Install a newer one: pip install "pyspark>=3.5,<4.4"' in said
+    assert 'Penstock needs Spark 3.5 to 4.3. Install a newer version: pip install "pyspark>=3.5,<4.4"' in said
 
 
 def test_spark_3_5_needs_distutils(monkeypatch):

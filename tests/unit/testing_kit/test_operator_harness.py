@@ -107,7 +107,7 @@ def test_an_error_in_open_surfaces_when_the_harness_is_made():
 def test_processing_time_does_not_go_back():
     with OperatorHarness(lambda s: s.map(str)) as h:
         h.advance_processing_time(10)
-        with pytest.raises(ValueError, match=r"is 10 and does not go back to 9"):
+        with pytest.raises(ValueError, match=r"is 10 and cannot be set back to 9"):
             h.advance_processing_time(9)
 
 

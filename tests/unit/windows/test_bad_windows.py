@@ -245,7 +245,11 @@ def test_sessions_need_an_aggregate_that_can_merge(function):
         h.push(("a", 2), 2)
         h.push(("a", 3), 20)
         h.push(("a", 4), 12)
-        with pytest.raises(UnsupportedOperation, match=rf"Visits .*{name}\.merge returned no accumulator.*write merge"):
+        with pytest.raises(
+            UnsupportedOperation,
+            match=rf"Visits .*{name}\.merge is missing or returned "
+            "None.*return an accumulator",
+        ):
             h.push(("a", 5), 16)
 
 

@@ -358,7 +358,7 @@ def test_an_answer_that_is_none(answer):
                 s.key_by(0).window(TumblingEventTimeWindows.of(10)).trigger(Answers()).process(Contents()).name("Sums")
             )
         ) as h,
-        pytest.raises(JobFailed, match=r"Sums \(.*Answers returned .*, which is no TriggerResult"),
+        pytest.raises(JobFailed, match=r"Sums \(.*Answers returned .*, which is not a TriggerResult"),
     ):
         h.push(("a", 1, answer), 1)
 
@@ -377,7 +377,7 @@ def test_an_answer_of_a_timer_that_is_none():
             h.watermark(9)
     with harness(TumblingProcessingTimeWindows.of(10), Forgetful()) as h:
         h.push(("a", 1))
-        with pytest.raises(JobFailed, match=r"Window Process .*Forgetful returned 1, which is no TriggerResult"):
+        with pytest.raises(JobFailed, match=r"Window Process .*Forgetful returned 1, which is not a TriggerResult"):
             h.advance_processing_time(9)
 
 

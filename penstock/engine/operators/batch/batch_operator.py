@@ -66,7 +66,7 @@ class BatchOperator(Operator):
         """Ignore watermarks: in BATCH mode event time stands still until all input has arrived."""
 
     def finish(self) -> Iterator[None]:
-        """Feed the records in steps, so that the output can be taken away before there is too much of it."""
+        """Feed the records in steps, so that the output of each step can leave before it becomes too large."""
         yield from self._drain()
         self.inner.watermark(MAX_TIMESTAMP)
         yield from self.inner.finish() or ()
@@ -111,7 +111,7 @@ def no_key(_: Any) -> _Unkeyed:
 def key_order(key: Any) -> tuple[Any, ...]:
     """Return the sort key of a key: numbers by value, strings by length and then by value, others by their hash.
 
-    Keys that share a hash are told apart by their bytes, so that only equal keys are equal in this order.
+    Keys with the same hash are distinguished by their bytes, so only equal keys are equal in this order.
     """
     if isinstance(key, (int, float, Decimal)):
         return 0, key

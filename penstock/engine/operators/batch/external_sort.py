@@ -239,7 +239,7 @@ def _column(inputs: int | list[int], count: int) -> Iterable[int]:
 
 
 def _merge_runs(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) -> Iterator[Piece]:
-    """Merge the pieces of all runs in order, and cut them where records of another run come in between."""
+    """Merge the pieces of all runs in order. Cut a piece where records of another run belong in between."""
     heads = [head for number, run in enumerate(runs) for head in _head(number, next(run, None), run, order)]
     heapify(heads)
     while heads:

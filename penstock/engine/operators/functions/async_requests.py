@@ -83,7 +83,7 @@ class RequestLoop:
         return bool(self._over) or self._broken is not None
 
     def take(self, wait: float = 0.0) -> list[Request]:
-        """Take the finished requests. If there are none, wait at most this many seconds for the first."""
+        """Return the finished requests. If there are none, wait for the first one, at most this many seconds."""
         over = self._over
         if wait > 0 and not over:
             deadline = time.monotonic() + wait
@@ -334,8 +334,8 @@ def as_list(results: Any) -> list[Any]:
         return results
     if isinstance(results, (str, bytes, dict, Row)) or not isinstance(results, Iterable):
         raise TypeError(
-            f"a request gives a list, or another iterable, of results, not {results!r:.100}: "
-            "[result] for one, [] for none"
+            f"a request must return a list, or another iterable, of results, not {results!r:.100}: return "
+            "[result] for one result, [] for no result"
         )
     return list(results)
 

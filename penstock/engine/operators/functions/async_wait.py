@@ -80,9 +80,9 @@ class ResultQueue(Protocol):
         """Note that these requests have their results."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
-        """Take the requests whose results may be emitted now, and the mark after them, if it may leave.
+        """Return the requests whose results may be emitted now, and the next mark if it may be emitted.
 
-        If there is a mark, call again: more may follow it.
+        If there is a mark, call again: more requests may follow it.
         """
 
     def elements(self) -> list[Request | Mark]:
@@ -104,7 +104,7 @@ class OrderedQueue:
         self._elements.append(mark)
 
     def add_results(self, requests: list[Request]) -> None:
-        """Do nothing: `take` looks at each request when its turn comes."""
+        """Do nothing: `take` checks the oldest request each time."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
         elements, ready = self._elements, list[Request]()
@@ -132,7 +132,7 @@ class Segment:
 
 
 class UnorderedQueue:
-    """Results leave as they arrive, but none overtakes a mark: an element added after a mark leaves after it."""
+    """Emits results as they arrive, but never across a mark: the results of elements after a mark come after it."""
 
     def __init__(self) -> None:
         self._segments = deque([Segment()])
@@ -323,7 +323,7 @@ class AsyncWaitOperator(Operator):
         self._receive()
 
     def end_epoch(self) -> None:
-        """Emit the answers that have come, and wait a moment for quick ones."""
+        """Emit the results that have arrived, after a short wait for quick requests."""
         self._receive()
         if self.context.bell.works:
             return
@@ -363,9 +363,9 @@ def _element_of(element: Request | Mark) -> Element:
 
 
 def _left_by(restored: RestoredOperator | None) -> list[Element]:
-    """Return the elements whose requests a subtask must make again.
+    """Return the elements whose requests this subtask must repeat.
 
-    Marks are among them only if everything continues as it was.
+    Include the marks between them only if the same plan continues with the same parallelism.
     """
     if restored is None:
         return []

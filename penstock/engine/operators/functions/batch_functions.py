@@ -41,8 +41,8 @@ class BatchForm:
         if not isinstance(declared, RowTypeInfo):
             found = "nothing is declared of them" if declared is None else f"they are {declared.notation}"
             raise TypeMismatch(
-                f"records become batches if they are declared as ROW or ROW_NAMED, and {found}: give the operator "
-                "before an output_type"
+                f"only records declared as ROW or ROW_NAMED can become batches, and {found}: give the previous "
+                "operator an output_type"
             )
         return Columns.of_rows(chunk.values, chunk.timestamps, declared)
 
@@ -62,7 +62,7 @@ def _with_column(columns: Columns, name: str) -> RecordBatch:
 
 
 class FilterBatchesOperator(FunctionOperator):
-    """Keeps the rows for which the function of the batch gives true. Every row keeps its timestamp."""
+    """Keeps the rows for which the function of the batch returns true, with their timestamps."""
 
     method = "filter_batches"
 
@@ -82,7 +82,7 @@ class FilterBatchesOperator(FunctionOperator):
 
 
 def _keep(chunk: Chunk, mask: Any) -> Chunk:
-    """Return the records for which the mask is true, in the form in which they came."""
+    """Return the records for which the mask is true, in the same form: columns or rows."""
     if chunk.columns is not None:
         return Chunk.of(chunk.columns.filter(mask))
     kept, stamps = mask.to_pylist(), chunk.timestamps

@@ -104,9 +104,9 @@ def is_sum(fold: Fold) -> bool:
 
 
 def numbers_of_groups(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list[Any] | None:
-    """Return the number that each group holds so far, or ABSENT where it holds nothing.
+    """Return the current number of each group, or ABSENT for a group without one.
 
-    The result is None if a number is of another kind.
+    Return None if a number has an unexpected type.
     """
     wanted = int if numbers.dtype == np.int64 else float
     found = [ABSENT if one is ABSENT else fold.field.get(one) for one in held]

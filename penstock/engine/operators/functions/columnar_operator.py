@@ -39,5 +39,5 @@ class ColumnsOperator(Operator):
             return chunk.columns
         if not isinstance(self.input_type, RowTypeInfo):
             found = "nothing is declared of them" if self.input_type is None else f"not {self.input_type.notation}"
-            raise TypeMismatch(f"records become columns only if they are declared as ROW or ROW_NAMED, and {found}")
+            raise TypeMismatch(f"only records declared as ROW or ROW_NAMED can become columns, and {found}")
         return Columns.of_rows(chunk.values, chunk.timestamps, self.input_type)

@@ -140,5 +140,5 @@ def _output_names(answer: str | Iterable[str]) -> frozenset[str]:
         return frozenset((answer,))
     names = frozenset(answer) if isinstance(answer, Iterable) else frozenset((answer,))
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"an OutputSelector gives a name or a list of names, not {answer!r}")
+        raise TypeError(f"an OutputSelector must return a name or a list of names, not {answer!r}")
     return names

@@ -213,12 +213,12 @@ class FunctionContext:
 
     def time_domain(self) -> TimeDomain:
         if self._domain is None:
-            raise ContextError("time_domain() is known in on_timer only")
+            raise ContextError("time_domain() is available only in on_timer")
         return self._domain
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
         if self._broadcast is None:
-            raise ContextError("broadcast state exists where a stream was connected with a broadcast(...) stream only")
+            raise ContextError("broadcast state exists only where a stream was connected with a broadcast(...) stream")
         check_descriptor(state_descriptor, MapStateDescriptor, "Context.get_broadcast_state")
         if self._read_only:
             return self._broadcast.read_only(state_descriptor)

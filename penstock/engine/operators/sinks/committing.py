@@ -29,7 +29,7 @@ log = logging.getLogger("penstock.checkpoint")
 Pending = dict[int, list[Any]]
 """Prepared items by checkpoint, for checkpoints that are not yet known to be complete."""
 Begun = tuple[str, list[Any]]
-"""The uid of a sink, and the items that one of its writers would leave behind."""
+"""The uid of a sink, and the items that must be undone if one of its writers is lost."""
 
 _NO_STATE = "in a sink that commits behind checkpoints, which has no keys: keep it in a function before the sink"
 AT_THE_END = 1 << 62
@@ -135,9 +135,9 @@ class CommittingSink(Operator):
         return self._writer.next_due() if self._writer is not None else None
 
     def finish(self) -> None:
-        """Flush the writer, since nothing follows.
+        """Flush the writer after the last record.
 
-        Without checkpoints this is the only moment to commit. In BATCH mode the driver commits.
+        Without checkpoints, items are committed only now. In BATCH mode the driver commits them.
         """
         assert self._writer is not None
         try:
@@ -187,7 +187,7 @@ class CommittingSink(Operator):
             try:
                 self._committer.discard(prepared)
             except USER_ERRORS as error:
-                log.warning("%s: what was prepared could not be thrown away: %s", self.context.name, error)
+                log.warning("%s: the prepared items could not be discarded: %s", self.context.name, error)
 
     def close(self) -> None:
         for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
@@ -223,7 +223,7 @@ def abort_at_the_end(sink: CommittingSink, context: OperatorContext, begun: list
 def _beside_a_writer(
     committer: Committer, sink: CommittingSink, context: OperatorContext, items: list[Any]
 ) -> Iterator[None]:
-    """Open a writer beside a committer that has seen nothing of the writing, as after a restore.
+    """Open a writer for a committer that did not see the writing, as after a restore.
 
     Some committers need an open writer.
     """

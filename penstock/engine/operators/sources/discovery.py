@@ -1,4 +1,4 @@
-"""The search for new splits, on the driver in a thread, so that a job runs no epochs while there are none."""
+"""The search for new splits, in a thread on the driver. The job needs no epochs for it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ def look(enumerator: SplitEnumerator) -> Find:
 
 
 class Discovery:
-    """Looks again and again, at the enumerator's interval or on request, and reports new splits.
+    """Searches for new splits at the enumerator's interval or on request, and reports them.
 
-    It does not look again until the splits it found have been taken, so the state of the enumerator is never ahead of
-    them.
+    It does not search again until the splits have been taken, so the enumerator's state is never ahead of them.
     """
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None]) -> None:
@@ -55,9 +54,9 @@ class Discovery:
             self._changed.notify_all()
 
     def take(self) -> Find | None:
-        """Take the splits found since the last call, if any.
+        """Return the splits found since the last call.
 
-        The driver's loop calls this. Raise the error of a failed look.
+        The driver's loop calls this. Raise the error of a failed search.
         """
         with self._changed:
             if self._error is not None:
@@ -92,7 +91,7 @@ class Discovery:
                     return
 
     def _wait_for_turn(self) -> bool:
-        """Wait until it is time for another look. Return False at the end."""
+        """Wait until the next search is due. Return False at the end."""
         interval = self._enumerator.discovery_interval
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._find is None)
@@ -102,7 +101,7 @@ class Discovery:
 
 
 class TimedDiscovery:
-    """Discovery for a job in virtual time: without a thread, it looks when asked, if a look is due."""
+    """Discovery for a job in virtual time. It has no thread; when asked, it searches if a search is due."""
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None], now: Callable[[], int]) -> None:
         """Create the discovery. `now` returns the processing time of the job in milliseconds."""

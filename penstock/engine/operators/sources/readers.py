@@ -62,7 +62,7 @@ class SequenceSource(Source):
 
 
 def _halve(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
-    """Halve the longest runs until there are at least this many, if there are enough numbers."""
+    """Halve the longest runs until there are at least this many runs, if the numbers suffice."""
     runs = [run for run in runs if run[0] < run[1]]
     while runs and len(runs) < wanted:
         longest = max(runs, key=lambda run: run[1] - run[0])

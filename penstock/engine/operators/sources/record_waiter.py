@@ -1,4 +1,4 @@
-"""A thread that waits for the next records of a connector between epochs, so that a slot need not wait in an epoch."""
+"""A thread that waits for records of a connector between epochs, so that epochs need not wait."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from penstock.connectors.source_api import Fetched, SourceReader
 
 GLANCE_SECONDS = (0.01, 0.1)
-"""Seconds that the first call of `fetch` waits, and the longest wait.
+"""Wait of the first call of `fetch`, and the longest wait, in seconds.
 
-Each call without success makes the next one longer. Records that arrive end the wait. Only a checkpoint may have to
-wait for its end.
+Each call without success makes the next wait longer. Arriving records end a wait. Only a checkpoint may have to wait
+for the end of the call.
 """
 MOST = 2_000
 
@@ -19,8 +19,8 @@ MOST = 2_000
 class Watch:
     """Calls a reader's `fetch` between epochs, keeps the records that arrive, and reports their arrival.
 
-    Only one thread uses the reader at a time. If an epoch finds the watch inside `fetch`, it leaves it there: a moment
-    ago there was nothing to read, and the watch reports what arrives.
+    Only one thread uses the reader at a time. If an epoch starts while `fetch` is waiting, the epoch does not read:
+    there were no records a moment ago, and this object reports the next ones.
     """
 
     def __init__(self, reader: SourceReader, news: Callable[[], None], errands: Callable[[], None], name: str) -> None:

@@ -53,9 +53,9 @@ class FunctionSource(Source):
 
 
 class Cancelled(BaseException):
-    """Unwinds a run loop that tries to emit after it was cancelled.
+    """Ends a run loop that tries to emit after it was cancelled.
 
-    It is not an Exception, so that no `except Exception` catches it.
+    It is not an Exception, so `except Exception` does not catch it.
     """
 
 
@@ -125,7 +125,7 @@ class BufferedSourceContext(SourceContext):
             if not self._lock.acquire(timeout=self._patience):
                 raise ContextError(
                     f"the source has held its checkpoint lock for {self._patience} s: emit and advance inside "
-                    "`with ctx.get_checkpoint_lock():`, and let go of it between elements"
+                    "`with ctx.get_checkpoint_lock():`, and release it between elements"
                 )
         finally:
             self._set_unbounded(False)

@@ -82,7 +82,7 @@ class Reader(ABC):
         """End an epoch in which everything that could be read has been read."""
 
     def steady(self) -> AbstractContextManager[Any]:
-        """Return a context in which the position does not move, for readers that read in a thread of their own."""
+        """Return a context in which the position cannot change, for readers with their own thread."""
         return nullcontext()
 
     def begin_checkpoint(self, checkpoint: int) -> None:  # noqa: B027 - few need to know which

@@ -312,9 +312,9 @@ class SplitAssigner(Enumerator):
         return shares
 
     def _new_splits(self) -> Sequence[Any]:
-        """Take the new splits, with the state of the enumerator.
+        """Return the new splits with the state of the enumerator at that time.
 
-        In its thread the enumerator may move on before they are distributed.
+        The enumerator's thread may find more before they are distributed.
         """
         find = self._find()
         if find is None:

@@ -25,13 +25,13 @@ def sql(
         Path | None,
         typer.Option("-i", "--init", help="Run the statements of a file first, such as CREATE TABLE."),
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Run queries over what is there, and not as streams.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Run queries in BATCH mode, over bounded data.")] = False,
     pyflink: Annotated[bool, typer.Option("--pyflink", help="Let `import pyflink` resolve to Penstock.")] = False,
     settings: Settings = None,
 ) -> None:
     """Run SQL. Without -f and -e there is a prompt; statements end with a semicolon."""
     if file is not None and execute:
-        raise UsageFailed("give either -f or -e")
+        raise UsageFailed("use either -f or -e, not both")
     with explain_missing("SQL", "table"):
         from penstock.service.cli.sql.sql_client import SqlClient
 

@@ -100,7 +100,7 @@ def _place_of(slots: Sequence[SlotRecord], index: int) -> str:
 def cause_of(record: JobRecord) -> Json:
     """Return the cause of the final failure of a job."""
     if not record.failures:
-        return _cause(GAVE_UP, "the reason is not known", f"{GAVE_UP}: the reason is not known")
+        return _cause(GAVE_UP, "the reason is not known", f"{GAVE_UP}: the reason is unknown")
     last = record.failures[-1]
     return _cause(kind_of(last), conceal(last.message), stack_trace_of(last))
 

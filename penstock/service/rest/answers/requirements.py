@@ -35,8 +35,8 @@ def find_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> int 
     wanted = {upper_bounds[vertex.id] for vertex in changed}
     if len(wanted) > 1:
         raise Unfulfillable(
-            f"The vertices {_names(changed)} have the job's parallelism together: ask for the same upper bound for all "
-            f"of them, and not for {', '.join(map(str, sorted(wanted)))}."
+            f"The vertices {_names(changed)} share the job's parallelism: request the same upper bound for all of "
+            f"them, not {', '.join(map(str, sorted(wanted)))}."
         )
     (parallelism,) = wanted
     for vertex in changed:
@@ -55,7 +55,7 @@ def _check_names(record: JobRecord, upper_bounds: Mapping[str, int]) -> None:
         raise Unfulfillable(f"Job vertex {unknown[0]} was not found in job {record.job_id}.")
     absent = [vertex for vertex in record.vertices if vertex.id not in upper_bounds]
     if absent:
-        raise Unfulfillable(f"The request is incomplete: it has no requirements of {_names(absent)}.")
+        raise Unfulfillable(f"The request is incomplete: it has no requirements for {_names(absent)}.")
 
 
 def _check_own(record: JobRecord, changed: list[VertexRecord]) -> None:

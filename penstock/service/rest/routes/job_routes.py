@@ -55,7 +55,7 @@ def aggregates(text: str | None) -> list[str]:
     chosen = [name.lower() for name in split_list(text)] or list(AGGREGATES)
     unknown = [name for name in chosen if name not in AGGREGATES]
     if unknown:
-        raise bad_request(f"there is no aggregate {unknown[0]!r}: there are {', '.join(AGGREGATES)}")
+        raise bad_request(f"there is no aggregate {unknown[0]!r}; allowed are {', '.join(AGGREGATES)}")
     return chosen
 
 
@@ -146,7 +146,7 @@ def stdout(context: Context, job_id: JobId, offset: int = 0) -> Response:
 def cancel(context: Context, job_id: JobId, mode: Literal["cancel", "stop"] = "cancel") -> Response:
     """Cancel the job."""
     if mode == "stop":
-        raise Rejected(308, 'The mode "stop" is no more: POST to /jobs/:jobid/stop, or use "cancel".')
+        raise Rejected(308, 'The mode "stop" no longer exists: POST to /jobs/:jobid/stop, or use "cancel".')
     return cancel_job(context, job_id)
 
 
@@ -154,7 +154,7 @@ def cancel(context: Context, job_id: JobId, mode: Literal["cancel", "stop"] = "c
 def cancel_by_get(context: Context, job_id: JobId) -> Response:
     """Cancel the job. The button of Flink's dashboard uses this path."""
     if not context.settings.cancel:
-        raise not_found("The dashboard does not cancel jobs here: web.cancel.enable is false.")
+        raise not_found("This server does not allow web pages to cancel jobs: web.cancel.enable is false.")
     return cancel_job(context, job_id)
 
 
@@ -162,7 +162,7 @@ def cancel_job(context: RequestContext, job_id: str) -> Answer:
     """Cancel a job. A cancelled job may be cancelled again; a job that has finished or failed is a 409 error."""
     record = context.job(job_id)
     if record.status in ("FINISHED", "FAILED"):
-        raise Rejected(409, f"Job cancellation failed because the job is over: it has {record.status.lower()}.")
+        raise Rejected(409, f"Job cancellation failed because the job has ended: it has {record.status.lower()}.")
     if record.status != "CANCELED":
         context.jobs.cancel(job_id)
     return Answer({}, 202)

@@ -30,7 +30,7 @@ def flamegraph(
     record, vertex = context.vertex(job_id, vertex_id)
     chosen = _kind(kind)
     if subtask is not None and subtask >= vertex.parallelism:
-        raise not_found(f"Vertex {vertex_id} has no subtask {subtask}: there are {vertex.parallelism}.")
+        raise not_found(f"Vertex {vertex_id} has no subtask {subtask}; it has {vertex.parallelism} subtasks.")
     if not context.settings.flame.enabled:
         return Answer(without_graph(DISABLED))
     if record.ended is not None:
@@ -46,7 +46,7 @@ def _kind(text: str) -> Kind:
         return Kind[text.upper()]
     except KeyError:
         raise bad_request(
-            f"there is no flame graph of type {text!r}: there are {', '.join(Kind.__members__)}"
+            f"there is no flame graph of type {text!r}; allowed are {', '.join(Kind.__members__)}"
         ) from None
 
 

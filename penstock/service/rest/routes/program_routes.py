@@ -34,7 +34,8 @@ _NAME = re.compile(r"[\w()+,@ -][\w()+.,@ -]{0,200}")
 async def _check_allowed(context: Context, request: Request) -> None:
     if not context.settings.submit and not request.scope.get("is_owner"):
         raise not_found(
-            "Programs are not taken over REST here: web.submit.enable is false. Only the user who started the server "
+            "This server does not accept programs over REST: web.submit.enable is false. Only the user who "
+            "started the server "
             "can run programs, with the command line on its machine."
         )
 
@@ -82,7 +83,9 @@ async def upload(context: Context, request: Request) -> Answer:
 def check_name(name: str) -> str:
     """Return the name of an uploaded file. Raise a 400 error if it is a path or not the name of a program."""
     if not _NAME.fullmatch(name) or ".." in name:
-        raise bad_request("the name of the file must consist of letters, digits and a few signs, and be no path")
+        raise bad_request(
+            "the name of the file must consist of letters, digits and a few signs, and must not be a path"
+        )
     if not name.lower().endswith(SUFFIXES):
         raise bad_request(f"only files that end in {', '.join(SUFFIXES)} are allowed")
     return name
@@ -158,7 +161,7 @@ def _arguments(body: RunBody, query: RunQuery) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(body.program_args or query.program_args or ""))
     except ValueError as error:
-        raise bad_request(f"the program's arguments cannot be told apart: {error}") from None
+        raise bad_request(f"the program's arguments cannot be split: {error}") from None
 
 
 def _text(value: Any) -> str:

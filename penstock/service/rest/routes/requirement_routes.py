@@ -35,7 +35,7 @@ async def _read_body(request: Request) -> Requirements:
     try:
         return Requirements.model_validate_json(await request.body())
     except ValidationError as error:
-        raise bad_request(f"the body is not what was expected: {complaints(error)}") from None
+        raise bad_request(f"the body does not have the expected form: {complaints(error)}") from None
 
 
 @router.get("/resource-requirements")

@@ -123,7 +123,7 @@ def subtask(context: Context, job_id: JobId, vertex_id: VertexId, index: Index) 
 def _subtask(context: RequestContext, job_id: str, vertex_id: str, index: int) -> Subtask:
     record, vertex = context.vertex(job_id, vertex_id)
     if index >= vertex.parallelism:
-        raise not_found(f"Vertex {vertex_id} has no subtask {index}: there are {vertex.parallelism}.")
+        raise not_found(f"Vertex {vertex_id} has no subtask {index}; it has {vertex.parallelism} subtasks.")
     return subtasks(record, vertex)[index]
 
 
@@ -138,5 +138,5 @@ def attempt(context: Context, job_id: JobId, vertex_id: VertexId, index: Index, 
     """Return an attempt of a subtask. Only the newest attempt is known; earlier ones leave only their failures."""
     task = _subtask(context, job_id, vertex_id, index)
     if attempt != task.attempt:
-        raise not_found(f"Attempt {attempt} is not known: the newest is number {task.attempt}.")
+        raise not_found(f"Attempt {attempt} is not known; the newest attempt is {task.attempt}.")
     return Answer(vertices.subtask(context.vertex(job_id, vertex_id)[1], task))

@@ -96,8 +96,10 @@ def _check_exclusive(storage: Storage) -> None:
     if storage.local or storage.in_memory or storage.is_exclusive():
         return
     raise ConfigurationError(
-        f"high-availability.type is 'storage', and high-availability.storageDir, '{storage.url()}', lets two servers "
-        "create the same file at the same moment, so that both would lead. Set high-availability.type to 'zookeeper', "
-        "or high-availability.storageDir to a storage that refuses one of them, such as S3, HDFS or a disk that all "
+        f"high-availability.type is 'storage', and high-availability.storageDir, '{storage.url()}', allows two "
+        "servers to create the same file at the same moment, so both would become leader. Set "
+        "high-availability.type to 'zookeeper', "
+        "or high-availability.storageDir to a storage on which only one of them succeeds, such as S3, HDFS or a "
+        "disk that all "
         "servers share (see docs/storage.md)"
     )

@@ -71,7 +71,7 @@ async def _read_body(receive: Receive, body: IO[bytes]) -> int:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise LeaderUnreachable("the client has gone")
+            raise LeaderUnreachable("the client has disconnected")
         length += body.write(message.get("body", b""))
         more = message.get("more_body", False)
     body.seek(0)

@@ -69,7 +69,7 @@ class LeaderOnly:
 
 
 async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-    said = "there is no leader at this moment: try again" if status == 503 else "another server leads"
+    said = "there is no leader at the moment: try again" if status == 503 else "another server leads"
     body = json.dumps({"errors": [said]}).encode()
     kind = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*kind, *headers]})

@@ -151,7 +151,7 @@ class LeaseElection:
         try:
             self._lease.step()
         except StorageError as error:
-            log.warning("the lease on the storage could not be looked at: %s", error)
+            log.warning("the lease on the storage could not be read: %s", error)
 
     def _tell(self, before: int | None, on_elected: Elected, on_deposed: Deposed) -> None:
         held = self._lease.fence
@@ -163,7 +163,7 @@ class LeaseElection:
             if held is not None:
                 on_elected(held)
         except Exception:
-            log.exception("the change of the leader was not taken in")
+            log.exception("the change of the leader could not be processed")
 
     def leads(self) -> bool:
         return self._lease.is_valid()
@@ -178,4 +178,4 @@ class LeaseElection:
         try:
             self._lease.release()
         except StorageError as error:
-            log.warning("the lease could not be given back; it runs out by itself: %s", error)
+            log.warning("the lease could not be released; it will expire: %s", error)

@@ -31,7 +31,8 @@ class ZooKeeperElection:
         quorum = ZK_QUORUM.of(settings.configuration)
         if quorum is None:
             raise ConfigurationError(
-                f"high-availability.type is zookeeper, and {ZK_QUORUM.name} does not say where its servers are"
+                f"high-availability.type is zookeeper, and {ZK_QUORUM.name} is not set: name the servers of "
+                "ZooKeeper there"
             )
         self._kazoo = optional_library("kazoo.client", "high-availability.type=zookeeper needs kazoo", "zookeeper")
         root = ZK_ROOT.value(settings.configuration).rstrip("/")
@@ -69,10 +70,10 @@ class ZooKeeperElection:
             try:
                 self._lead_once(on_elected, on_deposed)
             except StorageError as error:
-                log.warning("this server was elected, and cannot lead: %s", error)
+                log.warning("this server was elected leader, but could not start to lead: %s", error)
             except Exception as error:
                 if not self._stopped.is_set():
-                    log.warning("the election is tried again: %s: %s", type(error).__name__, error)
+                    log.warning("the election failed; trying again: %s: %s", type(error).__name__, error)
             self._stopped.wait(PAUSE_SECONDS)
 
     def _lead_once(self, on_elected: Elected, on_deposed: Deposed) -> None:

@@ -161,7 +161,7 @@ def _convert(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, sa
     except (ValueError, ArithmeticError) as error:
         if safe:
             return None
-        raise BadValue(f"CAST: {value!r} cannot become {aim.summary()}: {error}") from None
+        raise BadValue(f"CAST: {value!r} cannot be converted to {aim.summary()}: {error}") from None
 
 
 def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:

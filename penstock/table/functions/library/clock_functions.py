@@ -246,7 +246,7 @@ def _nothing(result: t.DataType) -> Infer:
 
 def _refuse_evaluation(call: Call) -> Kernel:
     raise ValidationException(
-        f"{call.function}() says in a WATERMARK that the watermarks of the source are taken, and has no value by itself"
+        f"{call.function}() is allowed only in a WATERMARK declaration, where it selects the watermarks of the source"
     )
 
 

@@ -67,7 +67,7 @@ def _map_from_arrays(args: tuple[Rex, ...]) -> Inferred:
 
 def _zip(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
     if len(keys) != len(values):
-        raise ValueError(f"{len(keys)} keys do not suit {len(values)} values")
+        raise ValueError(f"{len(keys)} keys do not match {len(values)} values")
     return dict(zip(keys, values, strict=True))
 
 
@@ -153,7 +153,7 @@ def _element(args: tuple[Rex, ...]) -> Inferred:
 
 def _sole(whole: Any) -> Any:
     if len(whole) > 1:
-        raise ValueError(f"the array has {len(whole)} elements, not one")
+        raise ValueError(f"the array has {len(whole)} elements instead of one")
     return next(iter(whole), None)
 
 

@@ -49,7 +49,7 @@ def parts(pattern: str) -> tuple[Part, ...]:
     while index < len(pattern):
         token = _TOKEN.match(pattern, index)
         if token is None:
-            raise ValueError(f"the pattern {pattern!r} has a quote that does not end")
+            raise ValueError(f"the pattern {pattern!r} has an opening quote without a closing quote")
         index = token.end()
         if token[2]:
             found.append(Part(token[2], len(token[0])))
@@ -83,7 +83,7 @@ def _format_part(value: datetime.datetime, part: Part) -> str:
         return part.text
     show = _FORMATS.get(part.letter)
     if show is None:
-        raise ValueError(f"a date has nothing for the letter {part.letter} of the pattern")
+        raise ValueError(f"a date has no value for the letter {part.letter} of the pattern")
     return show(value, part.width)
 
 
@@ -206,7 +206,7 @@ def parse_moment(text: str, pattern: str) -> datetime.datetime:
     regex, letters = _reader(pattern)
     found = regex.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} does not suit the pattern {pattern}")
+        raise ValueError(f"{text!r} does not match the pattern {pattern}")
     return _assemble(dict(zip(letters, found.groups(), strict=True)))
 
 

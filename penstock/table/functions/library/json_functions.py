@@ -44,12 +44,12 @@ def _document(text: str) -> Any:
     text = text.lstrip()
     value, end = _DECODER.raw_decode(text)
     if text[end : end + 1].isalnum() and text[end - 1].isalnum():
-        raise ValueError(f"{text[:end]} goes on")
+        raise ValueError(f"there is text after the JSON value {text[:end]}")
     return value
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=Decimal)

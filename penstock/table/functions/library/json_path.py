@@ -51,7 +51,7 @@ class Path:
         if not definite:
             return found
         if not found:
-            raise PathError("nothing is there")
+            raise PathError("there is no value at the path")
         return found[0]
 
 
@@ -76,7 +76,7 @@ def path(text: str) -> Path:
     strict = mode is None or mode[1].lower() == "strict"
     body = body[mode.end() :] if mode else body
     if not body.startswith("$"):
-        raise PathError(f"{text!r} is not a JSON path: it begins with $")
+        raise PathError(f"{text!r} is not a JSON path: a path begins with $")
     return Path(strict, tuple(_steps(body, 1)))
 
 

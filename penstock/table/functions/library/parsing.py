@@ -154,4 +154,4 @@ def parser(kind: t.DataType, zone: str = "UTC") -> Parse:
             return timestamp(kind.precision)
         case t.LocalZonedTimestampType():
             return local_timestamp(kind.precision, zone)
-    raise TypeError(f"texts do not become {kind.summary()}")
+    raise TypeError(f"a string cannot be cast to {kind.summary()}")

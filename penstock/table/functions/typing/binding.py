@@ -92,7 +92,7 @@ def field(row: Rex, key: str | int) -> Rex:
 def user_call(wrapper: Any, args: Sequence[Rex]) -> Call:
     """Return a call of a user's function, with its arguments cast to the declared types."""
     if wrapper.kind not in {"scalar", "table"}:
-        raise ValidationException(f"{wrapper.name} is an {wrapper.kind} function, and cannot be called for single rows")
+        raise ValidationException(f"{wrapper.name} is an {wrapper.kind} function and cannot be called for single rows")
     return Call(wrapper.result_type, wrapper.name, user_arguments(wrapper, args), wrapper)
 
 
@@ -107,8 +107,8 @@ def user_arguments(wrapper: Any, args: Sequence[Rex]) -> tuple[Rex, ...]:
     for index, (arg, kind) in enumerate(zip(args, declared, strict=True)):
         if common_type([arg.type, kind]) is None or not castable(arg.type, kind):
             raise ValidationException(
-                f"argument {index + 1} of the function {wrapper.name} is declared {kind.summary()}, "
-                f"and cannot be {arg.type.summary()}"
+                f"argument {index + 1} of the function {wrapper.name} is declared as {kind.summary()}, and cannot "
+                f"be {arg.type.summary()}"
             )
         fitted.append(coerce(arg, kind))
     return tuple(fitted)

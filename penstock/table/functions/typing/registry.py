@@ -144,7 +144,7 @@ def column_of(values: Sequence[Any], call: Call) -> pa.Array:
     try:
         return array_of(values, call.type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise BadValue(f"{call.function} has a result that is no {call.type.summary()}: {error}") from error
+        raise BadValue(f"{call.function} returned a value that does not fit {call.type.summary()}: {error}") from error
 
 
 def rows_of(

@@ -211,11 +211,11 @@ class KeyedTableOperator(FunctionOperator):
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
         """Process an event-time timer that fires."""
-        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+        raise NotImplementedError(f"{type(self).__name__} does not handle timers, but a timer has fired")
 
     def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
         """Process a processing-time timer that fires."""
-        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+        raise NotImplementedError(f"{type(self).__name__} does not handle timers, but a timer has fired")
 
     def finish(self) -> None:
         self.do(self.at_end)

@@ -159,7 +159,7 @@ def _check_updates(kinds: list[int], rows: list[Held], keys: Sequence[Sequence[i
     for position, kind in enumerate(kinds):
         if kind == UPDATE_BEFORE:
             if kinds[position + 1 : position + 2] != [UPDATE_AFTER]:
-                raise ChangelogBroken(f"a -U without its +U behind it: {_describe(kinds, rows)}")
+                raise ChangelogBroken(f"a -U without a +U after it: {_describe(kinds, rows)}")
             for key in keys:
                 if any(rows[position][index] != rows[position + 1][index] for index in key):
                     raise ChangelogBroken(f"an update changes the key {list(key)}: {_describe(kinds, rows)}")
@@ -172,9 +172,9 @@ def _check_order(kinds: list[int], rows: list[Held], key: Sequence[int], there: 
         own = tuple(row[index] for index in key)
         comes = kind in {INSERT, UPDATE_AFTER}
         if comes and there.get(own):
-            raise ChangelogBroken(f"a second row of the key {own}: {_describe(kinds, rows)}")
+            raise ChangelogBroken(f"a second row with the key {own}: {_describe(kinds, rows)}")
         if not comes and (not there.get(own, True) or last.get(own, row) != row):
-            raise ChangelogBroken(f"a row of the key {own} goes that is not there: {_describe(kinds, rows)}")
+            raise ChangelogBroken(f"a deletion of the key {own}, which has no row: {_describe(kinds, rows)}")
         there[own] = comes
         last[own] = row
 

@@ -140,8 +140,8 @@ class _Check:
             return
         for position in np.flatnonzero(missing)[:1]:
             raise RecordError(
-                f"column '{place.name(int(position))}' is NOT NULL, and a NULL is written into it; with "
-                f"'{NOT_NULL}' = 'DROP' such rows are left out"
+                f"column '{place.name(int(position))}' is NOT NULL, but the row to write has a NULL there; with "
+                f"'{NOT_NULL}' = 'DROP' such rows are dropped"
             )
 
     # --- lengths ---
@@ -157,8 +157,8 @@ class _Check:
             return _fit_length(array, kind)
         for position in np.flatnonzero(wrong & place.present & self.is_added[place.rows])[:1]:
             raise RecordError(
-                f"column '{place.name(int(position))}' is {kind.summary()}, and a value of length {found[position]} is "
-                f"written into it; '{LENGTHS}' = 'TRIM_PAD' cuts and pads values, 'IGNORE' writes them as they are"
+                f"column '{place.name(int(position))}' is {kind.summary()}, but the value to write has the length "
+                f"{found[position]}; '{LENGTHS}' = 'TRIM_PAD' cuts and pads values, 'IGNORE' writes them as they are"
             )
         return array
 

@@ -171,5 +171,5 @@ def _results(function: Any, row: tuple[Any, ...], call: Call) -> Iterable[Any]:
 def _as_row(result: Any, width: int, call: Call) -> tuple[Any, ...]:
     row = tuple(result) if isinstance(result, Row | tuple | list) and (width > 1 or len(result) == 1) else (result,)
     if len(row) != width:
-        raise TableException(f"the table function {call.udf.name} gave {result!r}, and its rows have {width} columns")
+        raise TableException(f"the table function {call.udf.name} gave {result!r}, but its rows have {width} columns")
     return row

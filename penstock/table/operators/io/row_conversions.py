@@ -160,7 +160,10 @@ class FromValues(Operator):
         if self.changelog:
             arrays.append(pa.array([_kind(value) for value in values], pa.int8()))
         elif any(isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT for value in values):
-            raise TypeMismatch("a row that is no insert came into a table of inserts: use from_changelog_stream")
+            raise TypeMismatch(
+                "a row of a kind other than insert came into a table that accepts only inserts: "
+                "use from_changelog_stream"
+            )
         return make_batch(arrays, self._schema, len(values))
 
     def _rows(self, values: Values) -> Iterator[Sequence[Any]]:
@@ -184,7 +187,7 @@ class FromValues(Operator):
     def _metadata(self, index: int, timestamps: Timestamps, count: int) -> pa.Array:
         key, declared = self.metadata[index], self.columns[index].type
         if key.lower() not in {"rowtime", "timestamp"}:
-            raise TypeMismatch(f"a stream has no metadata '{key}': allowed is rowtime")
+            raise TypeMismatch(f"a stream has no metadata '{key}'; only 'rowtime' is allowed")
         stamps = list(timestamps or repeat(None, count))
         return millis_column(pa.array(stamps, pa.int64()), declared)
 

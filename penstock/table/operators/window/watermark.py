@@ -64,7 +64,7 @@ class WatermarkOperator(TableOperator):
     def batch(self, batch: pa.RecordBatch) -> None:
         if batch.column(self.rowtime).null_count:
             name = batch.schema.names[self.rowtime]
-            raise RecordError(f"the event time {name} of a row is NULL: every row needs one")
+            raise RecordError(f"the event time {name} of a row is NULL: every row needs a time")
         if self.idle_timeout is not None:
             self._active_at = self.context.clock.now
             if self._idle:

@@ -87,7 +87,7 @@ def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fo
     if name in _BY_ROW:
         return _BY_ROW[name](call, types)
     known = ", ".join(sorted([*_SUMS, *_BY_ROW, "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"]))
-    raise TableException(f"the aggregate function {name} cannot be run here; there are: {known}")
+    raise TableException(f"the aggregate function {name} is not supported; allowed are {known}")
 
 
 def _has_order(declared: t.DataType) -> bool:

@@ -80,7 +80,7 @@ def _at(values: list[float], share: float) -> float | None:
     if not values:
         return None
     if not 0 <= share <= 1:
-        raise TableException(f"PERCENTILE: the share is from 0 to 1, not {share}")
+        raise TableException(f"PERCENTILE: the percentage must be between 0 and 1, not {share}")
     position = share * (len(values) - 1)
     low, high = math.floor(position), math.ceil(position)
     return values[low] + (values[high] - values[low]) * (position - low)

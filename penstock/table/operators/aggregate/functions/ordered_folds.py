@@ -138,7 +138,7 @@ class SingleValue(Fold):
     def value(self, accumulator: tuple[Any, int]) -> Any:
         if accumulator[1] > 1:
             raise TableException(
-                "SingleValueAggFunction received more than one element: a scalar subquery gave more than one row"
+                "SingleValueAggFunction received more than one element: a scalar subquery returned more than one row"
             )
         return accumulator[0]
 
