@@ -99,7 +99,7 @@ class SlotSharingGroup(Settings):
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Return the requested off-heap memory, or None if every slot is suitable."""
+        """Return the requested off-heap memory, or None if none was requested."""
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:

@@ -24,7 +24,7 @@ class _Absent(type):
 
 
 def absent(name: str, advice: str) -> Any:
-    """Return a class of that name. Creating an object of it, or using an attribute, raises UnsupportedOperation."""
+    """Return a class with that name. Creating an object of it, or using an attribute, raises UnsupportedOperation."""
     return _Absent(name, (), {"advice": advice, "__doc__": f"Does not exist here: {advice}"})
 
 

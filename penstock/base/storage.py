@@ -278,7 +278,7 @@ class Storage:
 
     # --- finding ---
     def exists(self, name: str) -> bool:
-        """Return True if a file or folder of this name exists."""
+        """Return True if a file or folder with this name exists."""
         return bool(self._retry("look for", name, lambda: self.fs.exists(self.path(name))))
 
     def age(self, name: str) -> float | None:

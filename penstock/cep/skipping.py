@@ -44,12 +44,12 @@ class AfterMatchSkipStrategy(ABC):
 
     @staticmethod
     def skip_to_first(pattern_name: str) -> SkipToElement:
-        """Give up all matches that began before the first event of this name."""
+        """Give up all matches that began before the first event with this name."""
         return SkipToElement(_require_name(pattern_name, "skip_to_first"), last=False)
 
     @staticmethod
     def skip_to_last(pattern_name: str) -> SkipToElement:
-        """Give up all matches that began before the last event of this name."""
+        """Give up all matches that began before the last event with this name."""
         return SkipToElement(_require_name(pattern_name, "skip_to_last"), last=True)
 
     @abstractmethod

@@ -90,7 +90,7 @@ class JobExecutionResult:
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Return the value of an accumulator, or None if the job had none of this name."""
+        """Return the value of an accumulator, or None if the job had none with this name."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:

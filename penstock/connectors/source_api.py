@@ -447,10 +447,11 @@ class Committer(ABC):
         """
 
     def check_owner(self) -> None:  # noqa: B027
-        """Raise JobDisplaced if another driver has taken over the job. A slot checks this before it calls `commit`.
+        """Raise JobDisplaced if another driver has taken over the job. The engine sets this function.
 
-        A committer whose record of commits does not last for ever calls it within `commit`, once nobody else can commit
-        beside it: with the lock of a row, or with an id that fences others. Set by the engine.
+        A slot calls it before `commit`. A committer that remembers only its last commits calls it again within
+        `commit`, at a moment when no other committer can commit: while it holds the lock of a row, or an id that fences
+        others.
         """
 
     def close(self) -> None:  # noqa: B027

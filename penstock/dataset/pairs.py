@@ -53,7 +53,7 @@ class KeyedPair:
 
 
 class Join(KeyedPair):
-    """An inner join that waits for its keys."""
+    """An inner join whose keys are not set yet."""
 
     def __init__(self, first: DataSet, second: DataSet, hint: JoinHint) -> None:
         super().__init__(first, second)

@@ -190,8 +190,11 @@ class MetricGroup:
         self._metrics: dict[str, Metric] = {}
         self._own: _Registry | None = _Registry()
         self._registry = weakref.ref(self._own)
-        """All metrics of the outermost group and of those below. Only that group holds them: a function that keeps its
-        own group must not keep everything else that reports into the same one."""
+        """All metrics of the outermost group and the groups below it.
+
+        Only the outermost group holds them. Otherwise a function that keeps its own group would keep all other metrics
+        in memory, too.
+        """
 
     @property
     def described(self) -> dict[str, Described]:
@@ -205,7 +208,7 @@ class MetricGroup:
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """Return a group within this one.
 
-        With `extra`, it contains a group of that name, and `name` becomes a variable.
+        With `extra`, it contains a group with that name, and `name` becomes a variable.
         """
         group = self._groups.get(name)
         if group is None:
@@ -220,7 +223,7 @@ class MetricGroup:
         return value_group
 
     def counter(self, name: str, counter: Counter | None = None) -> Counter:
-        """Return the counter of this name. A custom counter can be passed before the name is used."""
+        """Return the counter with this name. A custom counter can be passed before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
     def gauge(self, name: str, obj: Callable[[], Any] | HasValue | Gauge, combining: str = "none") -> Gauge:
@@ -235,15 +238,15 @@ class MetricGroup:
         return gauge
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter of this name. Its rate covers the last `time_span_in_seconds` seconds."""
+        """Return the meter with this name. Its rate covers the last `time_span_in_seconds` seconds."""
         return self._metric(name, Meter, lambda: Meter(time_span_in_seconds))
 
     def histogram(self, name: str, recent: int | None = None) -> Histogram:
-        """Return the histogram of this name, for quantiles of all values, or with `recent` of roughly the last ones."""
+        """Return the histogram with this name: quantiles of all values, or with `recent` of roughly the last ones."""
         return self._metric(name, Histogram, lambda: Histogram(recent))
 
     def distribution(self, name: str) -> Distribution:
-        """Return the distribution of this name."""
+        """Return the distribution with this name."""
         return self._metric(name, Distribution, Distribution)
 
     def get_scope_components(self) -> list[str]:

@@ -28,7 +28,7 @@ DELIMITER_OPTION = "metrics.scope.delimiter"
 
 @dataclass(frozen=True)
 class ScopeFormats:
-    """The format of every system scope, in parts; a part `<name>` stands for the variable of that name.
+    """The format of every system scope, in parts; a part `<name>` stands for the variable with that name.
 
     >>> options = {"metrics.scope.jm": "flink.<host>", "metrics.scope.jm-job": "*.<job_name>"}
     >>> formats = ScopeFormats.from_configuration(options)

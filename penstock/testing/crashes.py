@@ -335,7 +335,7 @@ class _LateWriter(Executor):
         return future
 
     def work(self) -> None:
-        """Perform some of the waiting writes, by chance. Called when somebody asks whether writing is done."""
+        """Perform a random part of the waiting writes. Called when the slot asks whether writing is done."""
         assert _Current.schedule is not None
         while self._waiting and _Current.schedule.random.random() < 0.5:
             future, action = self._waiting.pop(0)

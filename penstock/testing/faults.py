@@ -1,4 +1,4 @@
-"""Faults of a simulated world besides death: a storage that fails, forgets to answer or lies, and clocks that jump."""
+"""Simulated faults besides crashes: a storage that fails, loses answers or returns errors, and clocks that jump."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Faults:
 
 
 class JumpingClock(ManualClock):
-    """A clock that somebody sets now and then, to another hour or by a little, forwards or backwards."""
+    """A clock that jumps now and then, forwards or backwards, by a little or by up to an hour."""
 
     def __init__(self, faults: Faults, now: int, tick: int) -> None:
         super().__init__(now, tick)

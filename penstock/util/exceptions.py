@@ -28,11 +28,11 @@ class CatalogException(ValidationException):
 
 
 class DatabaseAlreadyExistException(CatalogException):
-    """A database of this name exists already."""
+    """A database with this name exists already."""
 
 
 class DatabaseNotExistException(CatalogException):
-    """No database of this name exists."""
+    """No database with this name exists."""
 
 
 class DatabaseNotEmptyException(CatalogException):
@@ -40,19 +40,19 @@ class DatabaseNotEmptyException(CatalogException):
 
 
 class TableAlreadyExistException(CatalogException):
-    """A table or view of this name exists already."""
+    """A table or view with this name exists already."""
 
 
 class TableNotExistException(CatalogException):
-    """No table or view of this name exists."""
+    """No table or view with this name exists."""
 
 
 class FunctionAlreadyExistException(CatalogException):
-    """A function of this name exists already."""
+    """A function with this name exists already."""
 
 
 class FunctionNotExistException(CatalogException):
-    """No function of this name exists."""
+    """No function with this name exists."""
 
 
 class PartitionAlreadyExistsException(CatalogException):
@@ -72,8 +72,8 @@ class TableNotPartitionedException(CatalogException):
 
 
 class ModelAlreadyExistException(CatalogException):
-    """A model of this name exists already."""
+    """A model with this name exists already."""
 
 
 class ModelNotExistException(CatalogException):
-    """No model of this name exists."""
+    """No model with this name exists."""

@@ -1,4 +1,7 @@
-"""PyFlink's helpers for Java: the configuration of an environment works, the others say what to do instead."""
+"""PyFlink's helpers for Java.
+
+The configuration of an environment works; the other helpers raise an error with advice.
+"""
 
 from __future__ import annotations
 

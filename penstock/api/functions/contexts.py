@@ -140,7 +140,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return the global job parameter `key`, or the default if the job has none of that name."""
+        """Return the global job parameter `key`, or the default if the job has none with that name."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:

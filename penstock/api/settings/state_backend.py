@@ -23,8 +23,8 @@ from penstock.common.configuration import Configuration
 class StateBackend(Settings):
     """Base of the state backends.
 
-    Flink 1.x chose the places of checkpoints and savepoints along with the backend; here they are None unless one
-    of its spellings is used.
+    In Flink 1.x a backend also set the places of checkpoints and savepoints. Both are None unless the program uses such
+    a constructor of Flink 1.x.
     """
 
     checkpoint_storage: CheckpointStorage | None = None

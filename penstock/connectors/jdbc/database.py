@@ -227,7 +227,7 @@ _LOOK_SECONDS = 0.05
 
 
 def take_turn(connection: Connection, name: str, seconds: float, check_right: Callable[[], None]) -> None:
-    """Wait until no other transaction has the turn of this name, and keep the turn until this transaction ends.
+    """Wait until no other transaction has the turn with this name, and keep the turn until this transaction ends.
 
     A process that was stopped within its transaction keeps the turn. After `seconds`, `check_right` raises an error
     unless the caller may go on in that process's place. If it may, the other session is ended.

@@ -309,7 +309,7 @@ def explain_error(error: Exception, config: RMQConnectionConfig) -> ConnectorErr
         return kind(f"RabbitMQ at {config.address} refuses virtual host {config.virtual_host!r}: {error}")
     if "inequivalent arg" in str(error):
         return SchemaMismatch(
-            f"RabbitMQ at {config.address} already has a queue of this name with other properties: {error}"
+            f"RabbitMQ at {config.address} already has a queue with this name with other properties: {error}"
         )
     meaning = _MEANINGS.get(getattr(error, "reply_code", 0))
     return meaning(f"RabbitMQ at {config.address} rejected the request: {error}") if meaning is not None else None

@@ -108,7 +108,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Identity:
-    """An iteration as its operators know it."""
+    """The identity of an iteration, which its operators hold."""
 
     name: str
     aggregators: bytes

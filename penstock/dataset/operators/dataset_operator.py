@@ -44,7 +44,7 @@ class DataSetRuntimeContext(SlotRuntimeContext):
         return self._sets[name]
 
     def has_broadcast_variable(self, name: str) -> bool:
-        """Return True if there is a broadcast set of this name."""
+        """Return True if there is a broadcast set with this name."""
         return name in self._sets
 
     def get_broadcast_variable_with_initializer(self, name: str, initializer: Any) -> Any:
@@ -87,23 +87,23 @@ class DataSetRuntimeContext(SlotRuntimeContext):
         self.accumulators[name] = accumulator
 
     def get_accumulator(self, name: str) -> Accumulator | None:
-        """Return an accumulator; None if this function has none of this name."""
+        """Return an accumulator; None if this function has none with this name."""
         return self.accumulators.get(name)
 
     def get_int_counter(self, name: str) -> IntCounter:
-        """Return the counter of this name, which is made when it is first asked for."""
+        """Return the counter with this name, which is made when it is first asked for."""
         return self._accumulator(name, IntCounter)
 
     def get_long_counter(self, name: str) -> LongCounter:
-        """Return the counter of this name, which is made when it is first asked for."""
+        """Return the counter with this name, which is made when it is first asked for."""
         return self._accumulator(name, LongCounter)
 
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """Return the counter of this name, which is made when it is first asked for."""
+        """Return the counter with this name, which is made when it is first asked for."""
         return self._accumulator(name, DoubleCounter)
 
     def get_histogram(self, name: str) -> Histogram:
-        """Return the histogram of this name, which is made when it is first asked for."""
+        """Return the histogram with this name, which is made when it is first asked for."""
         return self._accumulator(name, Histogram)
 
     def _accumulator(self, name: str, kind: type[A]) -> A:

@@ -32,7 +32,7 @@ def check_positions(method: str, positions: Sequence[Any]) -> None:
 
 
 def check_function(method: str, function: Any, name: str) -> Any:
-    """Return a function object that has a method of this name, or a plain function. Raise an error otherwise."""
+    """Return a function object that has a method with this name, or a plain function. Raise an error otherwise."""
     if isinstance(function, type) and issubclass(function, Function):
         raise InvalidArgument(f"{method} takes an object of {function.__name__}, not the class")
     if not (callable(function) or callable(getattr(function, name, None))):

@@ -199,4 +199,4 @@ class Report:
     lost: str = ""
     """Reason why this process cannot continue, since it does not hold the slot's live state; empty if it can."""
     unreachable: int | None = None
-    """The slot whose host acknowledges nothing, if that is the reason."""
+    """The slot whose host acknowledges nothing, if this caused the failure."""

@@ -62,7 +62,7 @@ Some readings may be missing. The names follow the name of the metric after a do
 
 
 def kind_of(name: str) -> tuple[str, str]:
-    """Return the kind and the description of a metric of this name."""
+    """Return the kind and the description of a metric with this name."""
     for kind, table in ((COUNTER, _COUNTERS), (METER, _METERS), (GAUGE, _GAUGES)):
         if name in table:
             return kind, table[name]

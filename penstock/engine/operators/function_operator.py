@@ -59,7 +59,7 @@ class FunctionOperator(Operator):
             self.function.close()
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
-        """Give the marker to the function, outside of any key, if it has a method of this name. Then pass it on."""
+        """Give the marker to the function, outside of any key, if it has a method with this name. Then pass it on."""
         handle = getattr(self.function, "process_latency_marker", None)
         if handle is not None:
             self.leave_key()

@@ -197,9 +197,9 @@ def class_schema(described: type) -> Schema:
 
 
 def _constant_text(value: Any) -> str:
-    """Return the text of a member's value, by which pickle finds it.
+    """Return the text of an enum member's value, by which pickle finds the member.
 
-    Objects with varying text give only their class.
+    If the text of an object can vary, return only its class.
     """
     if isinstance(value, tuple):
         return f"({', '.join(map(_constant_text, value))})"

@@ -33,8 +33,8 @@ def parse_options(dialect: Dialect) -> dict[str, Any]:
 class Records:
     """Cuts some lines into records of fields.
 
-    The csv module takes as many lines as a record has. If the last record continues after the given lines, more lines
-    are taken, so that the position of `source` is always between two records.
+    The csv module takes as many lines as a record has. If the last record continues after the given lines, it takes
+    more lines, so the position of `source` is always between two records.
     """
 
     def __init__(self, lines: list[bytes], source: Lines, dialect: Dialect) -> None:

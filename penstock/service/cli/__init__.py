@@ -55,7 +55,7 @@ app.command("sql-gateway", rich_help_panel=_SERVICE)(sql.sql_gateway)
 
 @app.command(SERVER, rich_help_panel=_SERVICE)
 def _server() -> None:
-    """Start, stop and look at a server, which runs jobs and keeps them running."""
+    """Start and stop a server, which runs jobs and keeps them running, or show its status."""
 
 
 def main() -> None:

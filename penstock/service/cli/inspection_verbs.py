@@ -57,7 +57,7 @@ def logs(
     cacert: CaCert = None,
     option: Settings = None,
 ) -> None:
-    """Show a job's log, or what its program printed; or with --level change what it logs."""
+    """Show a job's log or its program's output; or change its log levels, with --level."""
     from penstock.service.cli.polling import pauses
 
     client = connect(at, token, cacert, option)

@@ -162,9 +162,9 @@ def modify(
     cacert: CaCert = None,
     option: Settings = None,
 ) -> None:
-    """Run a job with another parallelism: it is stopped with a savepoint, and goes on from there.
+    """Change the parallelism of a job: stop it with a savepoint and start it again from there.
 
-    If that does not succeed, the job goes on as before.
+    If that fails, the job continues as before.
     """
     from penstock.service.cli import output
     from penstock.service.cli.polling import outcome

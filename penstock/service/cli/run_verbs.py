@@ -111,7 +111,7 @@ def run(
     token: Token = None,
     cacert: CaCert = None,
 ) -> None:
-    """Run a program; what follows its name is passed to it.
+    """Run a program; the arguments after its name are passed to it.
 
     It runs in this process, or with -d or the address of a server on that server.
     """

@@ -210,7 +210,7 @@ def _recoverable(folder: FolderStore, job_id: str, accepts_older: bool) -> list[
 
 
 def _line(folder: FolderStore) -> tuple[list[Metadata], tuple[int, int] | None]:
-    """Return the checkpoints that count, and the newest published one if it is missing."""
+    """Return the valid checkpoints, and the newest published one if it is missing."""
     last = last_start(folder.url())
     if is_finished(last):
         return [], None

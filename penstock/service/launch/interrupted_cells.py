@@ -1,7 +1,7 @@
 """Ends the queries that a notebook's cell was reading when it was interrupted.
 
-In a program, Ctrl-C ends the process and its jobs with it. A kernel lives on, and an iterator whose loop was
-interrupted would keep its job, and the slots of it, until somebody closes it.
+In a program, Ctrl-C ends the process and its jobs. A kernel continues, and an interrupted iterator would keep its job
+and slots running until the program closes it.
 """
 
 from __future__ import annotations

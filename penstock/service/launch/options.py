@@ -332,7 +332,7 @@ def _patience(name: str) -> Apply:
 
 
 def _for_spark(name: str) -> Apply:
-    """Return a function that sets Spark's setting of this name."""
+    """Return a function that sets Spark's setting with this name."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         settings.spark[name] = some_text(value)

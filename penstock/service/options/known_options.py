@@ -66,7 +66,7 @@ def known_options() -> dict[str, Option[Any]]:
 
 
 def is_known(name: str) -> bool:
-    """Return True if some part of Penstock, or Spark, reads an option of this name."""
+    """Return True if some part of Penstock, or Spark, reads an option with this name."""
     return name in known_options() or name.startswith(FREE)
 
 

@@ -1,6 +1,6 @@
-"""Options of Flink that cannot have a meaning in Penstock, each with the reason.
+"""Options of Flink that cannot have an effect in Penstock, each with the reason.
 
-A job with such an option runs, and a warning says why the option has no effect. `docs/flink-options.md` lists them.
+A job with such an option runs, and a warning gives the reason. `docs/flink-options.md` lists them.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Reporting:
         ]
 
     def add(self, job_id: str, record: ReadRecord) -> None:
-        """Report on a job, whose record `record` returns, from now on."""
+        """Start to report on a job. `record` returns the job's current record."""
         with self._lock:
             self._jobs[job_id] = record
 
@@ -218,7 +218,7 @@ class Place:
 
 
 def place_for(configuration: Mapping[str, str]) -> Place | None:
-    """Return a place at the reporters that a configuration names, or None if it names none.
+    """Register with the reporters of a configuration, or return None if it names none.
 
     Raise ConfigurationError or MissingDependency for reporters that could never work.
     """

@@ -57,7 +57,7 @@ def not_found(text: str) -> Rejected:
 
 
 def problem(status: int, *texts: str) -> Answer:
-    """Return an error response. With every status, clients look for the field `errors`."""
+    """Return an error response. Clients look for the field `errors`, whatever the status."""
     # The server does not wait for the rest of a request that it has not read completely.
     headers = {"connection": "close"} if status in (408, 413) else None
     return Answer({"errors": [conceal(text) or "unknown error" for text in texts]}, status, headers)

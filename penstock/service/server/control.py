@@ -133,7 +133,7 @@ def _await(connection: Connection, seconds: float | None) -> None:
 
 
 def _error(kind: str, message: str) -> Exception:
-    """Return an error of Penstock's class of this name, or a PenstockError if there is no such class."""
+    """Return an error of Penstock's class with this name, or a PenstockError if there is no such class."""
     found = _OTHERS.get(kind) or getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
         return found(message)

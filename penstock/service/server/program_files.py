@@ -11,7 +11,7 @@ from penstock.service.launch.program_runner import SUFFIXES
 
 
 def check_name(name: str) -> None:
-    """Raise ProgramError if a file of this name is not a program."""
+    """Raise ProgramError if a file with this name is not a program."""
     if Path(name).name != name or name.startswith("."):
         raise ProgramError(f"'{name}' is not a file name")
     if not name.endswith(SUFFIXES):

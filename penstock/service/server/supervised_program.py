@@ -29,7 +29,9 @@ HOLD_OFF_SECONDS = 0.5
 START_SECONDS = 120.0
 """Extra time, in seconds, that a driver gets before its first answer."""
 LISTEN_SECONDS = 3.0
-"""Time since a driver's last answer, in seconds, after which the supervisor asks it by itself."""
+"""Time, in seconds, since a driver's last answer, after which the supervisor asks it again without a request of a
+client.
+"""
 
 
 class SupervisedProgram:

@@ -94,7 +94,10 @@ class SparkBatchCluster:
         raise UnsupportedOperation("a BATCH job has no queryable state")
 
     def watch(self, question: Question) -> dict[int, Future[Any]]:
-        """Return no answers: tasks of a BATCH job are not asked. They know the deployment with which they began."""
+        """Return no answers, because tasks of a BATCH job do not answer questions.
+
+        They keep the deployment with which they began.
+        """
         return {}
 
     def stacks(self, seconds: float) -> Mapping[int, str]:

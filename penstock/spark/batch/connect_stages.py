@@ -30,9 +30,9 @@ OPTIONS = {
 
 
 class FrameStages:
-    """A job over a DataFrame, whose rows are parcels and the slots that they go to.
+    """A job over a DataFrame. A row holds a parcel and the slot that gets it.
 
-    It needs its own options, so it runs in a clone of the program's session.
+    The job needs its own options, so it runs in a clone of the program's session.
     """
 
     def __init__(self, session: Any, tasks: Sequence[StageTask], assigned: Sequence[bytes], group: str) -> None:

@@ -44,7 +44,7 @@ ENDING_SECONDS = 0.1
 REST_SECONDS = 10.0
 """Time, in seconds, that the end of a source waits for the batch that Spark is writing."""
 MOST_WAITING = 64
-"""Most batches that wait for a checkpoint. With more, Spark's query is held up."""
+"""Largest number of batches that may wait for a checkpoint. If there are more, Spark's query pauses."""
 COMPLETE = "_SUCCESS"
 """File that Spark writes into a folder after all other files."""
 DONE = "done"
@@ -170,7 +170,7 @@ class StagedBatches(SplitEnumerator):
         self.news()
 
     def _rest_if_closed(self, batch: DataFrame) -> None:
-        """Keep Spark from beginning another batch after it was told to stop.
+        """Prevent Spark from starting another batch after it was told to stop.
 
         Spark stops a query by interrupting its thread, which is this one. The interrupt is cleared, because Spark still
         marks the batch as complete, and prints a stack trace if it is interrupted meanwhile.

@@ -1,7 +1,7 @@
-"""The process of an executor that forks its Python processes. Unlike Spark's own, it imports Penstock beforehand.
+"""The process of an executor that forks its Python processes. Unlike Spark's own daemon, it imports Penstock first.
 
-Spark starts it (`spark.python.daemon.module`) in sessions that Penstock creates. It stays as long as the executor, so
-that a new slot needs only a fork, and no import.
+Spark starts it (`spark.python.daemon.module`) in sessions that Penstock creates. It runs as long as the executor, so a
+new slot needs only a fork, and no import.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ ends them. UNHEARD says that the slot is alive and has received no PING for some
 _WORDS = PING + WAKE + ASK + TOLD + UNHEARD
 MOST_FRAMES = 20
 _OUTERMOST = 'penstock/spark/slots/worker.py"'
-"""File below whose frames a stack only shows that the process is a slot."""
+"""File whose frames end the interesting part of a stack. Below them a stack shows only the slot's own code."""
 log = logging.getLogger("penstock.job")
 
 

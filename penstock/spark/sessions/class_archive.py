@@ -22,7 +22,7 @@ _NO_HEADER = bytes(4)
 _LEAST_SPACE = 1 << 30
 """Free space, in bytes, that a disk must have before an archive is written."""
 _CLAIM_SECONDS = 600
-"""Time, in seconds, after which another process may write an archive that was announced and did not come."""
+"""Time, in seconds, after which another process may write an archive that was announced but never written."""
 _KEPT = 4
 """Number of archives that are kept: one for each version of Spark and Java that was used last."""
 _QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"

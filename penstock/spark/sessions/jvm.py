@@ -72,9 +72,10 @@ _LATER_COMPILATION = (
     "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
 )
-"""Options with which a method runs five times as often before Java's slow compiler compiles it.
+"""Options that let Java's slow compiler compile a method only after five times as many calls.
 
-A start is over by then. A query that runs for a second has passed the limits. The user's options come later and win.
+A start is over by then, and a query that runs for a second has passed the limits. The user's options come later and
+take precedence.
 """
 _archive_options: list[str] = []
 """Options about an archive of classes with which the JVM was started, until they are approved."""
@@ -147,7 +148,7 @@ def _guard_numpy_converters() -> None:
 
 
 class _NumpyOnly:
-    """A converter of py4j that looks only at values whose class comes from numpy."""
+    """A converter of py4j that accepts only values of numpy's classes."""
 
     def __init__(self, converter: Any) -> None:
         self._converter = converter
@@ -162,7 +163,7 @@ class _NumpyOnly:
 def _quiet(java_options: str) -> Iterator[None]:
     """Give a JVM that starts in this block these options. Turn its log off unless the user has configured it.
 
-    Java options of the user come later, so that they win.
+    Java options of the user come later and take precedence.
     """
     own = os.environ.get("SPARK_SUBMIT_OPTS")
     options = [ERRORS_OF_VM, java_options, own or ""]

@@ -30,7 +30,7 @@ class PodClient:
         self.namespace = (account / "namespace").read_text().strip()
 
     def pod(self, name: str) -> dict[str, Any]:
-        """Return the pod of this name. Raise OSError."""
+        """Return the pod with this name. Raise OSError."""
         return self._call("GET", f"pods/{name}")
 
     def executors(self, application: str) -> list[dict[str, Any]]:

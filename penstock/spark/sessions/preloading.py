@@ -1,4 +1,4 @@
-"""Modules that a task imports before it forks its slot, so that slots of this and later attempts need not.
+"""Modules that a task imports before it forks its slot, so that slots of this and later attempts start faster.
 
 A task's process serves one program after the other. It therefore imports no module of a program, but only parts of
 Penstock and libraries that they need. These must not start threads, because a forked process would not have them.

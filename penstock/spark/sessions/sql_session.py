@@ -59,7 +59,10 @@ def default_parallelism(spark: SparkSession) -> int:
 
 
 def check_translation(frame: DataFrame) -> None:
-    """Raise one of REFUSALS if Spark cannot analyse a DataFrame. Only a Connect server has to be asked."""
+    """Raise one of REFUSALS if Spark cannot analyse a DataFrame.
+
+    A classic session does so itself; a Connect server must be asked.
+    """
     if is_connect(frame.sparkSession):
         frame.schema  # noqa: B018 - asks the server
 

@@ -158,7 +158,7 @@ class Attempt:
         return self._order_all(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL), asides)
 
     def nudge(self) -> None:
-        """Make a running epoch look for new questions among the asides. Any thread may call this."""
+        """Make a running epoch look for new questions that one slot can answer. Any thread may call this."""
         self._nudge.give()
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
@@ -173,9 +173,9 @@ class Attempt:
         command: Command,
         asides: Asides,
     ) -> list[Report]:
-        """Let some slots answer clients' questions, pass the findings to `found`, and run one epoch in all slots.
+        """Let some slots answer clients' questions, pass their answers to `found`, and run one epoch in all slots.
 
-        Each slot has its whole order before it answers, so that neither side waits for the other.
+        Each slot has its whole order before it answers, so neither side waits for the other.
         """
         cut, epoch = Tag(self._number, self._epoch, -1), Tag(self._number, command.epoch, -1)
         self._epoch = command.epoch
@@ -330,7 +330,9 @@ class Attempt:
         return {address.host for slot in slots if (address := self._addresses[slot]) is not None and address.host}
 
     def _why(self, said: str) -> str:
-        """Return the first known cause: that of a lost slot, else Spark's, else that of the link, which is `said`."""
+        """Return the first known cause of a failure: of the lost slot, else of Spark, else of the link, given as
+        `said`.
+        """
         if self._ended:
             return "the job was cancelled"
         return self._lifelines.cause_within(CAUSE_SECONDS) or self._tasks.failure or said

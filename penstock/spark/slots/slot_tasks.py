@@ -23,7 +23,7 @@ from penstock.spark.sessions.obstacles import resources
 from penstock.spark.slots.worker import Invitation
 
 STRAGGLER_SECONDS = 0.5
-"""Time, in seconds, in which ordinary tasks may end by themselves. One may be a retry that has not started yet."""
+"""Time, in seconds, that ordinary tasks get to end by themselves. A task may be a retry that has not started yet."""
 log = logging.getLogger("penstock.job")
 
 

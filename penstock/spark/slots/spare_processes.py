@@ -54,7 +54,7 @@ class SpareProcesses:
         self._group = f"penstock-spares-{id(self)}"
 
     def start(self) -> None:
-        """Prepare the executors that there are, and those that come later."""
+        """Prepare the current executors, and those that start later."""
         threading.Thread(target=self._watch, name="penstock spares", daemon=True).start()
 
     def end(self) -> None:

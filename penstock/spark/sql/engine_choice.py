@@ -8,7 +8,7 @@ from penstock.table.rules.implementation.query_settings import Options
 
 
 def reason_against(config: Options, collects: bool) -> str | None:
-    """Return the reason why no query runs on Spark SQL, or None if queries do if they can be translated.
+    """Return the reason why queries cannot run on Spark SQL, or None if they can.
 
     `collects`: whether the rows of the query come to this process. Such a query is a job without a plan of operators.
     """

@@ -31,7 +31,8 @@ JOINS = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SE
 def calc(builder: FrameBuilder, relation: Calc) -> Frame | None:
     """Translate conditions and projections.
 
-    Conditions in Spark SQL come first, so that Spark need not read files as a whole. Our own kernels do the rest.
+    The conditions that Spark SQL can evaluate come first, so that Spark need not read whole files. Our own kernels
+    evaluate the rest.
     """
     frame = builder.frame(relation.input)
     rest = []

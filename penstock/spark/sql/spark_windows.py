@@ -30,9 +30,10 @@ def window_table(builder: FrameBuilder, relation: WindowTable) -> Frame | None:
 
 
 def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:
-    """Return start and end of the windows that may contain a time. A window that ends at or before it does not.
+    """Return start and end of the windows that may contain a time.
 
-    Return an empty list for windows that have no such form.
+    A window whose end is not after the time does not contain it. Return an empty list for windows that Spark SQL cannot
+    express.
     """
     size, slide = relation.size, relation.slide
     if relation.kind == WindowKind.TUMBLE:

@@ -124,7 +124,10 @@ class SavepointWriter:
         return self._add(name, _Ready(schema, [list(pages(made.gather(share))) for share in parts]))
 
     def _layout(self, name: Name) -> Layout:
-        """Return the layout of a state. An existing state keeps its own: panes need not be in the scope of windows."""
+        """Return the layout of a state.
+
+        An existing state keeps its layout, because the scope of panes may differ from that of windows.
+        """
         schema = self._there(name.uid).get(name, {}) if name.uid in self._shapes else {}
         return layout_of(name, schema)
 

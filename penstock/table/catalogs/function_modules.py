@@ -22,7 +22,7 @@ class Module:
         return []
 
     def get_function(self, name: str) -> Any:
-        """Return what `udf`, `udtf`, `udaf` or `udtaf` made; None if there is no function of this name."""
+        """Return what `udf`, `udtf`, `udaf` or `udtaf` made; None if there is no function with this name."""
         return None
 
     @staticmethod

@@ -291,7 +291,7 @@ class Catalog:
         return sorted(self._databases)
 
     def database_exists(self, database_name: str) -> bool:
-        """Return True if there is a database of this name."""
+        """Return True if there is a database with this name."""
         return database_name in self._databases
 
     def get_database(self, database_name: str) -> CatalogDatabase:
@@ -336,7 +336,7 @@ class Catalog:
         return sorted(name for name, table in self.get_database(database_name).tables.items() if table.is_view)
 
     def table_exists(self, table_path: ObjectPath) -> bool:
-        """Return True if there is a table or view of this name."""
+        """Return True if there is a table or view with this name."""
         database = self._databases.get(table_path.database_name)
         return database is not None and table_path.object_name in database.tables
 
@@ -391,7 +391,7 @@ class Catalog:
         return sorted(self.get_database(database_name).functions)
 
     def function_exists(self, function_path: ObjectPath) -> bool:
-        """Return True if there is a function of this name, in upper or lower case."""
+        """Return True if there is a function with this name, in upper or lower case."""
         database = self._databases.get(function_path.database_name)
         return database is not None and function_path.object_name.lower() in database.functions
 
@@ -517,7 +517,7 @@ class Catalog:
         return sorted(self.get_database(database_name).models)
 
     def model_exists(self, model_path: ObjectPath) -> bool:
-        """Return True if there is a model of this name."""
+        """Return True if there is a model with this name."""
         database = self._databases.get(model_path.database_name)
         return database is not None and model_path.object_name in database.models
 

@@ -55,7 +55,7 @@ def connector(table: str, options: Mapping[str, str]) -> Connector:
 
 
 def source_changes(options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return two booleans: if a table brings more than inserts, and if these are upserts.
+    """Return two booleans: True if a table sends more than inserts, and True if these are upserts.
 
     Return False twice if the connector is missing. The error for that comes when the table is read or written.
     """

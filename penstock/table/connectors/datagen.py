@@ -111,7 +111,7 @@ class DatagenSource(Source):
 
 
 class _DatagenReader(Reader):
-    """Makes the rows of some steps, each of which is the next number and the distance to the one after it."""
+    """Makes the rows of some steps. A step consists of the next number and the distance to the following one."""
 
     def __init__(self, source: DatagenSource, steps: list[tuple[int, int]]) -> None:
         self._source = source

@@ -115,9 +115,9 @@ class FileTable:
         return FileSettings(Files(self.path).url(), writer_factory=rows, bucket_assigner=folders, **self.rolling)
 
     def replacement(self, table: Declared) -> tuple[str | None] | None:
-        """Return the folder whose files INSERT OVERWRITE replaces, or None in a tuple for the partitions that get rows.
+        """Return the folder whose files INSERT OVERWRITE replaces, or None if it replaces nothing.
 
-        Return None if nothing is replaced.
+        The result is a tuple; None in the tuple stands for the partitions that get rows.
         """
         if not table.overwrite:
             return None

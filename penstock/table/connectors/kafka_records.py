@@ -129,9 +129,9 @@ class Reading(BatchDeserializationSchema):
         return found[column.name] if column.name in found else array_of([None] * count, column.type)
 
     def _keys(self, messages: Messages) -> dict[str, pa.Array] | None:
-        """Return the columns of the keys; None if they do not fit.
+        """Return the columns of the keys, or None if they do not fit.
 
-        There are no columns if no key is read or no record has one.
+        The result is empty if no key is read or no record has a key.
         """
         if self._key.decode is None or messages.keys.count(None) == len(messages):
             return {}
@@ -191,7 +191,7 @@ def _column_about(messages: Messages, what: str, declared: t.DataType) -> pa.Arr
 
 # --- writing ---
 class Written(SerializationSchema, WritesTogether):
-    """Writes some columns of a row. If the last record of a key counts, a row that deletes has no value."""
+    """Writes some columns of a row. For a topic with one record per key, a deleted row has no value."""
 
     def __init__(self, write: Encode, columns: Columns, written: Columns, deletes: bool) -> None:
         """Take `written`, the columns under their names in the message."""

@@ -15,7 +15,10 @@ from penstock.table.types import data_types as t
 from penstock.table.types.arrow_forms import array_of, arrow_type
 
 LEAST_BATCH = 50
-"""Least number of messages that are read as a record batch, each call of which costs as much as a hundred values."""
+"""Smallest number of messages that are read as a record batch.
+
+Each call of a record batch costs as much as a hundred values.
+"""
 READING_FAILS = (pa.ArrowException, ValueError, TypeError, KeyError, ArithmeticError, AttributeError)
 """Errors of a value that does not fit its column. Reading row by row identifies the value."""
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)

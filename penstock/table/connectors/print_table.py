@@ -82,7 +82,7 @@ def _fraction(value: datetime.time) -> str:
 
 
 class Blackhole(Connector):
-    """Accepts every row and keeps none."""
+    """Accepts all rows and drops them."""
 
     name = "blackhole"
     wants_rows = False

@@ -1,4 +1,4 @@
-"""How a TableResult shows itself: rows that are known at once, and those of a query as they come."""
+"""Displays of a TableResult: of rows that are already known, and of the rows of a running query."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def rows_as_html(schema: ResolvedSchema, rows: Iterable[Row], zone: str) -> str:
 
 
 def schema_as_html(schema: ResolvedSchema) -> str:
-    """Return the columns of a table, one in each line, with what is declared of them."""
+    """Return the columns of a table, one in each line, with their declared constraints."""
     marks = {mark.rowtime_attribute: f"watermark {mark.watermark_expression}" for mark in schema.get_watermark_specs()}
     key = schema.get_primary_key()
     keys = set(key.columns) if key is not None else set()

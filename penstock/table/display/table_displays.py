@@ -1,4 +1,4 @@
-"""How a Table shows itself. `repr` never runs anything; a notebook runs the query only if an option asks for it."""
+"""Displays of a Table. `repr` never runs a query; a notebook runs it only if an option asks for it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from penstock.table.display.row_printing import NULL, texts_of
 from penstock.table.types.data_types import DataType
 
 _BELOW = 6
-"""Lines of the terminal that the rows leave to headings and caption."""
+"""Number of terminal lines for the headings and the caption."""
 
 
 def show_live(

@@ -115,7 +115,7 @@ class StreamTableEnvironment(TableEnvironment):
         """Return the changes of a table, as Rows with kinds.
 
         With a schema, its stored columns give the rows their names and types, in the order of the table's columns. A
-        column of the metadata "rowtime" is the timestamp of the rows, and no field of them.
+        column with the metadata "rowtime" becomes the timestamp of the rows instead of a field.
         """
         if changelog_mode is not None and changelog_mode != ChangelogMode.all():
             raise UnsupportedOperation("to_changelog_stream: the stream has all kinds of changes; leave the mode out")
@@ -253,7 +253,7 @@ def _name_of(stream: DataStream) -> str:
 
 
 def _name_by_position(relation: Relation, fields: list[Any]) -> Relation | None:
-    """Use names that the stream does not have as new names for its first fields; return None if one is no such name."""
+    """Rename the first fields of the stream if all unknown names are plain new names. Otherwise return None."""
     names = [column_name(one) for one in fields]
     if any(name is None or name in relation.names() for name in names) or len(names) > len(relation.columns):
         return None

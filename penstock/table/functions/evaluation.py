@@ -29,9 +29,10 @@ def compile_rex(rex: Rex) -> Compiled:
 
 
 def constant(rex: Rex) -> Literal | None:
-    """Return the value of an expression without columns whose value never changes, or None for others.
+    """Return the value of an expression without columns whose value never changes, or None for other expressions.
 
-    Words of the syntax are not values. An expression that fails is left to the rows that need it.
+    Words of the syntax are not values. An expression that fails is not evaluated here, so that the error comes with the
+    rows that need it.
     """
     if isinstance(rex, Literal):
         return rex
@@ -169,9 +170,9 @@ def _can_fail(call: Call) -> bool:
 
 
 def _where(rex: Rex) -> Callable[[pa.RecordBatch, Moment, pa.Array], Value]:
-    """Return a function that evaluates an expression, if it can fail, only for the rows of a mask.
+    """Return a function that evaluates an expression for the rows of a mask; other rows are NULL.
 
-    Other rows are NULL.
+    An expression that cannot fail is evaluated for all rows.
     """
     whole = _evaluate(rex)
     if not may_raise(rex):

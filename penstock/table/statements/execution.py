@@ -200,7 +200,8 @@ class Execution:
     def _all_on_spark(self, relations: Sequence[Relation]) -> list[Translated | Refused]:
         """Return each relation as a DataFrame, or the reason why it runs on our operators. They run together.
 
-        A relation that shares a part with one on our operators runs there too, so that the part is computed once.
+        The relations run together. A relation that shares a part with one on our operators runs there too, so that the
+        part is computed once.
         """
         queries = [relation.inputs()[0] if isinstance(relation, Insert) else relation for relation in relations]
         reasons = [self._reason_against(relation) for relation in relations]
@@ -250,7 +251,7 @@ class Execution:
     def _engines_of(self, planner: Planner, relations: Sequence[Relation]) -> list[str]:
         """Return the engine of each query or INSERT.
 
-        For Spark it comes with its plan, in which a shared part is a table.
+        For Spark, it includes the plan, in which a shared part is a table.
         """
         found = self._all_on_spark([planner.optimise(relation) for relation in relations])
         with _share(_different(found)).hold():

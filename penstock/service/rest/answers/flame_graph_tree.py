@@ -33,8 +33,7 @@ def without_graph(why: int) -> Json:
 def flame_graph(seen: Sequence[Seen], vertex: VertexRecord, kind: Kind, subtask: int | None, ended: int) -> Json:
     """Return the graph of one vertex, for all its subtasks or for one.
 
-    Time in which no operator was at work belongs to the slot, and is part of the graph of every vertex with a subtask
-    there.
+    Time in which no operator was at work belongs to the slot, and is part of the graph of every vertex in that slot.
     """
     uids = {WAITING, *(operator.uid for operator in vertex.operators)}
     subtasks = range(vertex.parallelism) if subtask is None else (subtask,)

@@ -126,7 +126,10 @@ _UNCERTAIN = 2.0**-50
 
 
 def _fast_round(places: int, rounding: str, slow: Kernel) -> Kernel:
-    """Return rounding in whole columns. It leaves columns with a value close to a half, or a large value, to `slow`."""
+    """Return a function that rounds whole columns.
+
+    It uses `slow` for columns with large values, or with values close to a half.
+    """
     factor = 10.0**places
 
     def kernel(value: Value, *others: Value) -> Value:

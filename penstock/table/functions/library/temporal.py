@@ -178,9 +178,9 @@ def _rounding(up: bool) -> Callable[[Call], Kernel]:
 
 
 def _next(value: Value, floor: Value, unit: str) -> Value:
-    """Return the next unit after a moment, or the moment itself if a unit begins with it.
+    """Return the start of the next unit, or the moment itself if it is the start of a unit.
 
-    As in Flink, the first day of a year, month or week belongs to the unit before it, whatever the time.
+    As in Flink, the first day of a year, month or week belongs to the unit before it, at any time of day.
     """
     if unit in {"YEAR", "MONTH", "WEEK"}:
         value = pc.floor_temporal(value, unit="day")

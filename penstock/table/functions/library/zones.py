@@ -23,7 +23,8 @@ def local(value: Value, zone: str) -> Value:
 def instant(value: Value, zone: str) -> Value:
     """Return the moment of a local time.
 
-    If clocks show the time twice, it is the first moment. If they skip the time, it is later by the gap.
+    If clocks show the time twice, it is the first moment. If clocks skip the time, it is later by the length of the
+    gap.
     """
     found = pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="earliest")
     skipped = pc.fill_null(pc.not_equal(pc.local_timestamp(found), value), False)

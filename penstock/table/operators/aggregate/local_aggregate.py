@@ -89,7 +89,7 @@ def _group(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | Non
 
 
 def _in_order(keys: Sequence[Any], codes: pa.Array) -> Sequence[Any]:
-    """Return the keys of groups. In most cases groups are in the order of the numbers of their keys."""
+    """Return the keys of groups, in the order of the groups' numbers."""
     if np.array_equal(codes.to_numpy(zero_copy_only=False), np.arange(len(keys))):
         return keys
     return [keys[code] for code in codes.to_pylist()]

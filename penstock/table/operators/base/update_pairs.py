@@ -166,7 +166,10 @@ def _check_updates(kinds: list[int], rows: list[Held], keys: Sequence[Sequence[i
 
 
 def _check_order(kinds: list[int], rows: list[Held], key: Sequence[int], there: dict[Held, bool]) -> None:
-    """Check that rows of a key come and go in turn, and that each retraction names the current row. Update `there`."""
+    """Check that insertions and retractions of a key alternate, and that each retraction names the current row.
+
+    Update `there`.
+    """
     last = dict[Held, Held]()
     for kind, row in zip(kinds, rows, strict=True):
         own = tuple(row[index] for index in key)

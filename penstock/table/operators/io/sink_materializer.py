@@ -82,7 +82,7 @@ class _PerKey(KeyedTableOperator):
 
 
 class SinkMaterializer(_PerKey):
-    """Sends the youngest row of each key. When it is retracted, the row before it comes back.
+    """Sends the newest row of each key. When it is retracted, the previous row comes back.
 
     State of a key: its rows, the oldest first.
     """

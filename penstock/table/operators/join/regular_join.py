@@ -53,7 +53,7 @@ class JoinSpec:
     changelogs: tuple[bool, bool] = (False, False)
     zone: str = "UTC"
     keeps_updates: tuple[bool, bool] = (False, False)
-    """For each side, True if both rows of an update always have the same key and so come side by side."""
+    """For each side, True if both rows of an update always have the same key and therefore come together."""
 
     def outer(self, side: int) -> bool:
         """Return True if rows of a side are sent even if they have no match."""

@@ -144,7 +144,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         self.output.watermark(timestamp)
 
     def advance_processing_time(self, now: int) -> None:
-        """Close windows whose last millisecond is over: rows of the present one may still come."""
+        """Close windows whose last millisecond is over. Rows of the current millisecond may still come."""
         if self.windows.processing_time:
             self.do(self._close, now - 1)
 

@@ -64,10 +64,7 @@ def local_millis(column: pa.Array, zone: str) -> pa.Array:
 
 
 def instant_of(millis: int, zone: str, shifted: bool) -> int:
-    """Return the moment at which the clock of the zone shows a time.
-
-    Return the time itself if windows follow no clock.
-    """
+    """Return the moment at which clocks of the zone show a time, or the time itself if windows follow no time zone."""
     if not shifted or zone == "UTC":
         return millis
     naive = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)

@@ -203,7 +203,7 @@ class WindowOperator(KeyedTableOperator, ABC):
 
     @abstractmethod
     def fire(self, due: Due) -> None:
-        """Take the rows of windows that end out of the columns, and add the output to `complete`."""
+        """Remove the rows of ended windows from the columns, and add the output to `complete`."""
 
     def _ends(self) -> Times:
         found = [chunks.ends() for chunks in self.stores]

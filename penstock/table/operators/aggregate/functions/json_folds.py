@@ -53,9 +53,9 @@ class JsonObjectAgg(JsonArrayAgg):
 
 
 class Percentile(Listed):
-    """The value below which a share of the values lies, interpolated between two values.
+    """The value below which a given share of the values lies, interpolated between two values.
 
-    An array of shares gives several.
+    An array of shares gives an array of values.
     """
 
     def value(self, accumulator: list[Any]) -> Any:
