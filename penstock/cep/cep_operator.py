@@ -26,7 +26,7 @@ from penstock.engine.operators.keyed_timer_operator import KeyedTimerOperator
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.key_groups import short_repr
 from penstock.errors import MissingTimestamp, NotSerializable
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.cep.automaton import Action, Automaton, State, StateKind
-from penstock.cep.checks import check_names, check_rounds, check_skip, check_times
 from penstock.cep.conditions import ALWAYS, Condition, Not, both
 from penstock.cep.pattern import GroupPattern, Pattern
+from penstock.cep.pattern_checks import check_names, check_rounds, check_skip, check_times
 from penstock.cep.quantifier import ConsumingStrategy, Kind, WithinType
 
 _END = "$endState$"

@@ -15,7 +15,7 @@ from penstock.cep.pattern import Pattern
 from penstock.cep.pattern_updates import PatternUpdate
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import Chunk
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.backend import BroadcastStateBackend
 from penstock.engine.state.key_groups import short_repr
 from penstock.errors import MalformedPatternException, UnsupportedOperation

@@ -32,7 +32,7 @@ _KINDS = tuple(RowKind)
 _INSERT = RowKind.INSERT
 
 
-def _named_kind(given: Any) -> RowKind:
+def _kind_by_name(given: Any) -> RowKind:
     """Return the kind of row with a name."""
     if isinstance(given, str) and given in RowKind.__members__:
         return RowKind[given]
@@ -90,7 +90,7 @@ class Row:
 
     def set_row_kind(self, row_kind: RowKind) -> None:
         """Set the kind of the row."""
-        self._kind = row_kind if type(row_kind) is RowKind else _named_kind(row_kind)
+        self._kind = row_kind if type(row_kind) is RowKind else _kind_by_name(row_kind)
 
     @property
     def _fields(self) -> list[str]:

@@ -147,11 +147,11 @@ class LineParser:
     def _field(self, line: str, at: int, may_be_quoted: bool) -> tuple[str, int | None]:
         """Return the text of a field, and where the next one begins; None behind the last."""
         if may_be_quoted and self.quote is not None and line.startswith(self.quote, at):
-            return self._quoted(line, at)
+            return self._cut_quoted(line, at)
         end = line.find(self.delimiter, at)
         return (line[at:], None) if end < 0 else (line[at:end], end + len(self.delimiter))
 
-    def _quoted(self, line: str, at: int) -> tuple[str, int | None]:
+    def _cut_quoted(self, line: str, at: int) -> tuple[str, int | None]:
         assert self.quote is not None
         end = line.find(self.quote, at + 1)
         while end > 0 and line[end - 1] == "\\":

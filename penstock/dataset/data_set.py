@@ -121,7 +121,7 @@ class DataSet:
 
     def reduce_group(self, reducer: Any) -> DataSet:
         """Turn all elements, together, into any number of results."""
-        return self.grouped_reduce(reducer, None, ElementSort(None))
+        return self.reduce_groups(reducer, None, ElementSort(None))
 
     def combine_group(self, combiner: Any) -> DataSet:
         """Turn the elements of each partition, in parts, into fewer."""
@@ -238,12 +238,12 @@ class DataSet:
     # --- distribution ---
     def rebalance(self) -> DataSet:
         """Distribute the elements evenly."""
-        return self.redistributed("Rebalance", Rebalance())
+        return self.distribute("Rebalance", Rebalance())
 
     def partition_by_hash(self, *keys: Any) -> DataSet:
         """Bring elements with equal keys into one partition."""
         key = key_of_fields(keys, self.kind, "partition_by_hash")
-        return self.redistributed("HashPartition", ByKey(key.selector))
+        return self.distribute("HashPartition", ByKey(key.selector))
 
     def partition_by_range(self, *keys: Any) -> DataSet:
         """Bring elements with neighbouring keys into one partition. A sample of the keys decides on the limits."""
@@ -254,7 +254,7 @@ class DataSet:
     def partition_custom(self, partitioner: Any, key: Any) -> DataSet:
         """Bring each element into the partition that partitioner(key, number of partitions) chooses."""
         found = key_of_fields((key,), self.kind, "partition_custom")
-        return self.redistributed("CustomPartition", custom("partition_custom", partitioner, found))
+        return self.distribute("CustomPartition", custom("partition_custom", partitioner, found))
 
     def sort_partition(self, key: Any, order: Order) -> SortedPartitions:
         """Sort the elements of each partition. A further sort_partition decides between equal ones."""
@@ -341,7 +341,7 @@ class DataSet:
         """Add an operator in one task, which gets all elements."""
         return self.add(name, operator, kind, Rebalance() if len(self.refs) > 1 else None, parallelism=1)
 
-    def redistributed(self, name: str, partitioning: Partitioning) -> DataSet:
+    def distribute(self, name: str, partitioning: Partitioning) -> DataSet:
         """Distribute the elements in another way."""
         return self.add(name, RecordOperator(), self.kind, partitioning)
 
@@ -365,7 +365,7 @@ class DataSet:
         reduced.kind = self.kind
         return reduced
 
-    def grouped_reduce(
+    def reduce_groups(
         self, function: Any, key: Key | None, sort: ElementSort, how: Partitioning | None = None
     ) -> DataSet:
         """Call a function for each group. If it is a combiner too, and groups are not sorted, it combines before."""

@@ -86,7 +86,7 @@ class Grouping:
 
     def reduce_group(self, reducer: Any) -> DataSet:
         """Turn each group into any number of results."""
-        return self._origin.grouped_reduce(reducer, self._key, self._sort, self._how)
+        return self._origin.reduce_groups(reducer, self._key, self._sort, self._how)
 
     def combine_group(self, combiner: Any) -> DataSet:
         """Turn the parts of each group, where they are, into fewer elements."""

@@ -100,11 +100,11 @@ class ProjectingOperator(PairOperator):
     def __init__(self, sides: tuple[DataSet, DataSet], fields: tuple[tuple[int, int | None], ...] = ()) -> None:
         self._fields = fields
         if fields:
-            super().__init__(sides, ProjectedPair(fields), "", self._picked_kind(sides))
+            super().__init__(sides, ProjectedPair(fields), "", self._result_kind(sides))
         else:
             super().__init__(sides, pair, "", TupleKind((sides[FIRST].kind, sides[SECOND].kind)))
 
-    def _picked_kind(self, sides: tuple[DataSet, DataSet]) -> Kind:
+    def _result_kind(self, sides: tuple[DataSet, DataSet]) -> Kind:
         kinds: list[Kind] = []
         for side, position in self._fields:
             kind = sides[side].kind

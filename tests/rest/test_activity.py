@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.job.job_record import MetricRecord, SlotRecord, StateRecord, as_json, from_json
-from penstock.engine.messages.accumulators import OF_THE_JOB
+from penstock.engine.messages.metric_totals import OF_THE_JOB
 from penstock.service.rest import activity_history
 from penstock.service.rest.activity_history import ActivityHistory
 from penstock.service.rest.answers.activity_answers import activity, queryable_states

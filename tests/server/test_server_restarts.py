@@ -151,7 +151,7 @@ def test_damaged_entries_are_left_alone(servers, tmp_path, caplog):
     (folder / "spec.json").write_text('{"job_id": ')
     server = servers()
     assert server.jobs.records() == []
-    assert "its entry in the register is damaged" in caplog.text
+    assert "entry in the register is damaged" in caplog.text
 
 
 def test_ended_jobs_are_forgotten_after_a_while(servers, tmp_path):

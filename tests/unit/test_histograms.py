@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.messages.metric_totals import combine_metrics
 from penstock.metrics import Histogram, MetricGroup
 from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merge_histograms
 from penstock.metrics.sketch import Sketch

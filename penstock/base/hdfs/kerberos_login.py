@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from penstock.base.hdfs.delegation_tokens import forget_tokens
+from penstock.base.hdfs.token_files import forget_tokens
 from penstock.errors import ConfigurationError
 
 KEYTAB, PRINCIPAL = "spark.kerberos.keytab", "spark.kerberos.principal"

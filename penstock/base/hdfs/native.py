@@ -13,8 +13,8 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem
 from hdfs_native import Client, WriteOptions
 
-from penstock.base.hdfs.delegation_tokens import use_name_node
 from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+from penstock.base.hdfs.token_files import use_name_node
 
 READ_AHEAD = 1 << 20
 WRITE_TOGETHER = 1 << 20

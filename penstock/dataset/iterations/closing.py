@@ -109,7 +109,7 @@ class IterationLowering:
 
     def lower(self) -> StreamRef:
         """Add the iteration to the program, and return the stream of its result."""
-        iteration, wanted = self._iteration, self._wanted()
+        iteration, wanted = self._iteration, self._outputs()
         self._parallelism = self._most_tasks(wanted)
         driver = self._driver()
         head = self._head(driver, Role.ELEMENTS, iteration.head.name)
@@ -122,7 +122,7 @@ class IterationLowering:
         driver.set_inputs(frozenset(self._inputs))
         return StreamRef(self._head(driver, role, f"{iteration.name} Result"))
 
-    def _wanted(self) -> Refs:
+    def _outputs(self) -> Refs:
         return (*self._iteration.result, *self._iteration.delta, *(self._iteration.termination or ()))
 
     def _most_tasks(self, wanted: Refs) -> int:

@@ -23,7 +23,7 @@ from penstock.engine.job.job_view import JobView
 from penstock.engine.job.job_widget import JobWidget
 from penstock.engine.job.rescaling import RescalableDriver
 from penstock.engine.job.result_picture import result_picture
-from penstock.engine.messages.accumulators import combine_metrics
+from penstock.engine.messages.metric_totals import combine_metrics
 from penstock.engine.observe.profiling import ProfileOrder, Seen
 from penstock.engine.observe.rates import Rates
 from penstock.engine.observe.slot_questions import SetLevels

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from penstock.engine.checkpoint.checkpoint_history import CheckpointsView
 from penstock.engine.job.job_view import FailureView, JobView, StatusChange
 from penstock.engine.job.reports import readings
-from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.messages.metric_totals import combine_metrics
 from penstock.engine.observe.rates import Rates
 from penstock.engine.observe.system_metrics import HIGHEST_WATERMARK, LOWEST_WATERMARK
 from penstock.graph.plan import Edge, Node, Plan, operator_id

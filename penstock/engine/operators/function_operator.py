@@ -13,7 +13,7 @@ from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
 from penstock.engine.operators.operator import Operator, OperatorContext
 from penstock.engine.operators.participation import Participation
 from penstock.engine.records.failures import USER_ERRORS
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.backend import BroadcastStateBackend, KeyedStateBackend
 from penstock.engine.state.tables import Layout
 

@@ -15,8 +15,8 @@ from penstock.engine.queryable.slot_states import Queryables
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.engine.records.failures import OperatorFailed, failure_of
 from penstock.engine.records.latency import Latencies, Markers
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.tables import HeapTables, Tables
 from penstock.errors import PenstockError

@@ -23,8 +23,8 @@ from penstock.api.state.descriptors import (
 )
 from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
 from penstock.engine.operators.operator import OperatorContext
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.backend import BroadcastStateBackend, KeyedStateBackend
 from penstock.engine.state.evolution import migration
 from penstock.engine.state.snapshot_file import Kind

@@ -20,8 +20,8 @@ from penstock.engine.operators.operator import Operator, OperatorContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Timestamps, Values, whole_millis
 from penstock.engine.records.failures import USER_ERRORS
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.metrics import MetricGroup
 
 

@@ -31,9 +31,9 @@ from penstock.engine.records.elements import MIN_TIMESTAMP, NOBODY, join_receive
 from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.engine.slot.slot_parts import SlotParts
 from penstock.engine.slot.wiring import Address, Wiring
-from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
 from penstock.engine.snapshots.local_copies import LocalCopies
 from penstock.engine.snapshots.restore import RestoredOperator, SlotRestore
+from penstock.engine.snapshots.snapshot_parts import Extent, SubtaskSnapshot
 from penstock.engine.snapshots.writing import SlotCheckpoints
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.snapshot_file import State

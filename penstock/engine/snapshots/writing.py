@@ -21,8 +21,8 @@ from penstock.engine.messages.commands_and_reports import (
 )
 from penstock.engine.messages.epoch_requests import Bell
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed, failure_of
-from penstock.engine.snapshots.gathering import Extent
 from penstock.engine.snapshots.local_copies import LocalCopies
+from penstock.engine.snapshots.snapshot_parts import Extent
 from penstock.engine.state.snapshot_file import FileRef, SlotSnapshot, State, write_file
 from penstock.errors import PenstockError, StorageError
 

@@ -420,7 +420,7 @@ def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> boo
     return not unbounded
 
 
-def unbounded_sources(roots: list[Transformation]) -> list[str]:
+def sources_without_end(roots: list[Transformation]) -> list[str]:
     """Return the names of the sources that never end."""
     return [
         node.name

@@ -60,7 +60,7 @@ class LoggedBatches(SplitEnumerator):
             self._start()
         # Asked first, so that all files of a query that has ended are found below.
         over = not self._is_held and not self._query.isActive
-        written = self._written() if not self._is_held else -1
+        written = self._last_batch() if not self._is_held else -1
         files, log, found = self._files, self._log, []
         while log.exists(str(self._next)):
             found += [BatchFile(files.url(name)) for name in _names_in(log.read(str(self._next)))]
@@ -83,7 +83,7 @@ class LoggedBatches(SplitEnumerator):
         with _settings(self._frame.sparkSession, _OF_THE_SINK):
             self._query = writer.option("checkpointLocation", f"{self._folder}/spark").start()
 
-    def _written(self) -> int:
+    def _last_batch(self) -> int:
         """Return the number of the last batch that Spark is known to have finished."""
         progress = self._query.lastProgress
         if progress is None:

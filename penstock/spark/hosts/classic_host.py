@@ -16,7 +16,7 @@ from penstock.spark.sessions.delegation_tokens import delegation_tokens
 from penstock.spark.sessions.earlier_applications import application_of, end_application
 from penstock.spark.sessions.executors import Executors
 from penstock.spark.sessions.obstacles import allocates_dynamically, capacity
-from penstock.spark.sessions.preloading import preloaded_modules
+from penstock.spark.sessions.preloading import modules_to_import
 from penstock.spark.sessions.session import has_ended
 from penstock.spark.slots.slot_tasks import BarrierTasks, OrdinaryTasks, SlotTasks
 from penstock.spark.slots.spare_processes import SpareProcesses
@@ -61,7 +61,7 @@ class ClassicHost:
 
     def keep_spares(self, slots: int) -> None:
         if self.on_network and self._renew is not None and not self._is_dynamic:
-            self._spares = SpareProcesses(self._context, slots, preloaded_modules(), self._executors.probe)
+            self._spares = SpareProcesses(self._context, slots, modules_to_import(), self._executors.probe)
             self._spares.start()
 
     def end_spares(self) -> None:

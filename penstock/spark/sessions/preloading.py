@@ -25,7 +25,7 @@ LIBRARIES = {
 """Modules that a connector imports when it is opened, by connector."""
 
 
-def preloaded_modules() -> tuple[str, ...]:
+def modules_to_import() -> tuple[str, ...]:
     """Return the parts of Penstock that this process has imported, and the modules that they will import.
 
     The program's process calls this.

@@ -28,7 +28,7 @@ from penstock.spark.sessions.connect_session import (
 from penstock.spark.sessions.interpreters import use_own_interpreter
 from penstock.spark.sessions.jvm import approve_archive, is_submitted, launch, leave_before_jvm
 from penstock.spark.sessions.kubernetes import driver_settings, pod_client
-from penstock.spark.sessions.preloading import VARIABLE, preloaded_modules
+from penstock.spark.sessions.preloading import VARIABLE, modules_to_import
 from penstock.spark.sessions.versions import check_spark
 
 _QUIET = {"spark.ui.enabled": "false"}
@@ -274,7 +274,7 @@ def _daemon_settings(configuration: SparkConf) -> dict[str, str]:
     """
     if "penstock" in configuration.get("spark.submit.pyFiles", ""):
         return {}
-    return {"spark.python.daemon.module": DAEMON, f"spark.executorEnv.{VARIABLE}": ",".join(preloaded_modules())}
+    return {"spark.python.daemon.module": DAEMON, f"spark.executorEnv.{VARIABLE}": ",".join(modules_to_import())}
 
 
 def _cause(error: Exception) -> str:

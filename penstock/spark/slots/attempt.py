@@ -28,7 +28,7 @@ from penstock.spark.links.lifelines import Lifelines
 from penstock.spark.links.links import Inlet, LinkLost, Tag, close_all, send
 from penstock.spark.links.nudge import Nudge
 from penstock.spark.links.side_links import SideLinks
-from penstock.spark.sessions.preloading import preloaded_modules
+from penstock.spark.sessions.preloading import modules_to_import
 from penstock.spark.slots.arrivals import Arrivals
 from penstock.spark.slots.slot_tasks import SlotHost, SlotTasks, loss
 from penstock.spark.slots.worker import (
@@ -96,7 +96,7 @@ class Attempt:
             on_network=host.on_network,
             silence=patience.heartbeat_timeout / 1000,
             identity=identity,
-            preloaded=preloaded_modules(),
+            preloaded=modules_to_import(),
         )
         group = f"{deployment.job_id}-{self._number}-{secrets.token_hex(4)}"
         self._tasks = host.tasks(invitation, deployment.plan.job_name, group)

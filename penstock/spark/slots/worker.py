@@ -22,7 +22,7 @@ from typing import NamedTuple, NoReturn
 from pyspark import TaskContext
 
 from penstock import compat
-from penstock.base.hdfs.delegation_tokens import use_tokens
+from penstock.base.hdfs.token_files import use_tokens
 from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
 from penstock.engine.messages.epoch_requests import Bell
 from penstock.engine.observe.log_capture import capture

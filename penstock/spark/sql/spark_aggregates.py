@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from penstock.spark.sql.spark_expressions import FLOATS, is_same, type_name
 from penstock.table.functions.typing.coercion import INTEGERS
 from penstock.table.logical.rex import AggregateCall, OverSpec, SortKey
-from penstock.table.operators.base.sorting import nulls_first
+from penstock.table.operators.base.sort_order import nulls_first
 from penstock.table.types import data_types as t
 
 ADDED_DIGITS = 10

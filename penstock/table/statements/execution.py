@@ -14,7 +14,7 @@ from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import PenstockError, TableException
 from penstock.graph.plan import Plan
-from penstock.service.launch.submission import plan_of_operators, unbounded_sources
+from penstock.service.launch.submission import plan_of_operators, sources_without_end
 from penstock.spark.frames.shared_frames import SharedFrames
 from penstock.spark.sql.engine_choice import reason_against
 from penstock.spark.sql.refusal import Refused, Untranslatable
@@ -265,7 +265,7 @@ class Execution:
 
 def endless_sources(stream: DataStream) -> list[str]:
     """Return the names of the sources of a stream that never end."""
-    return unbounded_sources([ref.node for ref in stream.refs])
+    return sources_without_end([ref.node for ref in stream.refs])
 
 
 def _different(found: Sequence[Translated | Refused]) -> list[Translated]:

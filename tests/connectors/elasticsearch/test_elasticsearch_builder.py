@@ -78,7 +78,10 @@ def test_how_patient_a_sink_is():
         (lambda: builder().set_bulk_flush_max_actions(0), "number of actions is at least 1"),
         (lambda: builder().set_bulk_flush_interval(-2), "interval is at least 1"),
         (lambda: builder().set_socket_timeout(0), "at least 1 ms"),
-        (lambda: builder().set_bulk_flush_backoff_strategy(FlushBackoffType.CONSTANT, 0, 1), "one retry"),
+        (
+            lambda: builder().set_bulk_flush_backoff_strategy(FlushBackoffType.CONSTANT, 0, 1),
+            "at least 1 and the delay",
+        ),
         (lambda: builder().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE), "no transactions"),
         (lambda: ElasticsearchEmitter.static_index(""), "index is a name"),
     ],

@@ -188,7 +188,7 @@ def test_a_file_that_is_gone_is_named(base):
     fs, root = fsspec.core.url_to_fs(base)
     fs.rm_file(f"{root}/{name}")
     job.write("b")
-    with pytest.raises(NotFound, match="inprogress, or no longer"):
+    with pytest.raises(NotFound, match="inprogress does not exist, or no longer"):
         job.checkpoint()
 
 

@@ -54,7 +54,7 @@ def test_before_1970():
 
 @pytest.mark.parametrize("pattern", ["yyyy-ww", "hh a", "MMM", "yyyyy", "E", "dd 'open", "[yyyy]", "SSSSSSSSSS"])
 def test_what_is_not_understood(pattern):
-    with pytest.raises(ValueError, match=r"the date pattern '.*' has '.*': allowed are yyyy"):
+    with pytest.raises(ValueError, match=r"the date pattern '.*' has '.*'; allowed are yyyy"):
         BucketAssigner.date_time_bucket_assigner(pattern)
 
 

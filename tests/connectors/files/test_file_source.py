@@ -213,7 +213,7 @@ class TestReading:
     def test_a_damaged_compressed_file_is_named(self, tmp_path, extension):
         data = COMPRESS[extension]("".join(f"{n * n}\n" for n in range(3000)).encode())
         (tmp_path / f"a.{extension}").write_bytes(data[: len(data) // 2])
-        with pytest.raises(UndecodableRecord, match=rf"a\.{extension} is damaged"):
+        with pytest.raises(UndecodableRecord, match=rf"a\.{extension} cannot be decompressed, because it is damaged"):
             read(str(tmp_path))
 
     def test_what_only_looks_compressed(self, tmp_path):
@@ -228,7 +228,7 @@ class TestReading:
         splits = made.create_enumerator().discover()
         fs, root = fsspec.core.url_to_fs(base)
         fs.rm_file(f"{root}/a")
-        with pytest.raises(NotFound, match=r"there is no file .*/a, or no longer"):
+        with pytest.raises(NotFound, match=r"the file .*/a does not exist, or no longer"):
             drain(reader(made, splits))
 
     def test_a_file_that_must_not_be_read(self, tmp_path, monkeypatch):

@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from penstock.base.hdfs import delegation_tokens, kerberos_login
-from penstock.base.hdfs.delegation_tokens import Token, format_tokens, parse_tokens, use_name_node, use_tokens
+from penstock.base.hdfs import kerberos_login, token_files
 from penstock.base.hdfs.kerberos_login import log_in
 from penstock.base.hdfs.native import _as_os_error
+from penstock.base.hdfs.token_files import Token, format_tokens, parse_tokens, use_name_node, use_tokens
 from penstock.errors import ConfigurationError
 
 KIND = b"HDFS_DELEGATION_TOKEN"
@@ -36,12 +36,12 @@ def keytab(path, *principals, gap=False):
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch):
     """Begin without a login and without tokens, and leave nothing behind."""
-    for name in ("KRB5_CLIENT_KTNAME", "KRB5CCNAME", delegation_tokens.VARIABLE):
+    for name in ("KRB5_CLIENT_KTNAME", "KRB5CCNAME", token_files.VARIABLE):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(kerberos_login, "_logins", {})
     for name, value in {"tokens": {}, "name_nodes": set(), "file": None}.items():
-        monkeypatch.setattr(delegation_tokens._Held, name, value)
+        monkeypatch.setattr(token_files._Held, name, value)
 
 
 def login(path, principal):
@@ -113,7 +113,7 @@ def token(service, identifier=b"id", alias=None):
 
 
 def tokens_in_use():
-    with open(os.environ[delegation_tokens.VARIABLE], "rb") as file:
+    with open(os.environ[token_files.VARIABLE], "rb") as file:
         return {found.service: found.identifier for found in parse_tokens(file.read())}
 
 
@@ -129,10 +129,10 @@ def test_a_file_of_tokens_reads_as_it_was_written():
 def test_tokens_of_a_container_are_found_by_the_host_of_a_url(tmp_path, monkeypatch):
     given = tmp_path / "container_tokens"
     given.write_bytes(format_tokens([token(b"127.0.0.1:8020"), token(b"ha-hdfs:lake", b"other")]))
-    monkeypatch.setenv(delegation_tokens.VARIABLE, str(given))
+    monkeypatch.setenv(token_files.VARIABLE, str(given))
     use_name_node("LocalHost:8020")
     assert tokens_in_use() == {b"127.0.0.1:8020": b"id", b"ha-hdfs:lake": b"other", b"localhost:8020": b"id"}
-    own = os.environ[delegation_tokens.VARIABLE]
+    own = os.environ[token_files.VARIABLE]
     assert os.stat(own).st_mode & 0o777 == 0o600 and os.path.dirname(own) == str(tmp_path)
     assert given.read_bytes() == format_tokens([token(b"127.0.0.1:8020"), token(b"ha-hdfs:lake", b"other")])
 
@@ -140,7 +140,7 @@ def test_tokens_of_a_container_are_found_by_the_host_of_a_url(tmp_path, monkeypa
 def test_a_read_only_folder_stays_as_it_is(tmp_path, monkeypatch):
     given = tmp_path / "hadoop-tokens"
     given.write_bytes(format_tokens([token(b"127.0.0.1:8020")]))
-    monkeypatch.setenv(delegation_tokens.VARIABLE, str(given))
+    monkeypatch.setenv(token_files.VARIABLE, str(given))
     monkeypatch.setattr(os, "access", lambda folder, _: str(folder) != str(tmp_path))  # root may write everywhere
     use_name_node("localhost:8020")
     assert tokens_in_use()[b"localhost:8020"] == b"id"
@@ -150,15 +150,15 @@ def test_a_read_only_folder_stays_as_it_is(tmp_path, monkeypatch):
 def test_tokens_of_a_name_service_need_no_file(tmp_path, monkeypatch):
     given = tmp_path / "container_tokens"
     given.write_bytes(format_tokens([token(b"ha-hdfs:lake")]))
-    monkeypatch.setenv(delegation_tokens.VARIABLE, str(given))
+    monkeypatch.setenv(token_files.VARIABLE, str(given))
     use_name_node("localhost:8020")
-    assert os.environ[delegation_tokens.VARIABLE] == str(given)
+    assert os.environ[token_files.VARIABLE] == str(given)
 
 
 def test_renewed_tokens_replace_earlier_ones(tmp_path, monkeypatch):
     given = tmp_path / "container_tokens"
     given.write_bytes(format_tokens([token(b"127.0.0.1:8020", b"1", b"alias"), token(b"10.0.0.1:1", b"1")]))
-    monkeypatch.setenv(delegation_tokens.VARIABLE, str(given))
+    monkeypatch.setenv(token_files.VARIABLE, str(given))
     use_name_node("localhost:8020")
     use_tokens(format_tokens([token(b"127.0.0.1:8020", b"2")]))
     assert tokens_in_use() == {b"127.0.0.1:8020": b"2", b"10.0.0.1:1": b"1", b"localhost:8020": b"2"}
@@ -166,6 +166,6 @@ def test_renewed_tokens_replace_earlier_ones(tmp_path, monkeypatch):
 
 def test_a_process_without_tokens_gets_no_file():
     use_name_node("localhost:8020")
-    assert delegation_tokens.VARIABLE not in os.environ
+    assert token_files.VARIABLE not in os.environ
     use_tokens(format_tokens([token(b"127.0.0.1:8020")]))
     assert tokens_in_use()[b"localhost:8020"] == b"id"

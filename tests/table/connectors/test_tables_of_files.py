@@ -94,7 +94,7 @@ def test_values_of_a_partition_in_the_statement(batch, tmp_path):
 def test_a_file_outside_of_the_partitions_is_refused(batch, tmp_path):
     make(batch, tmp_path, "id INT, dt STRING", "dt")
     (tmp_path / "stray").write_text('{"id": 1}\n')
-    with pytest.raises(PenstockError, match="no folder dt="):
+    with pytest.raises(PenstockError, match="not in a folder dt="):
         rows(batch, "SELECT * FROM t")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.table.logical.rex import SortKey
-from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.base.sort_order import order_of
 from penstock.table.operators.rank.ranking import first_of_each
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-3, 3), st.sampled_from("abc")), min_size=1)

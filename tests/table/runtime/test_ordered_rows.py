@@ -14,7 +14,7 @@ from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.rocksdb import RocksTables
 from penstock.engine.state.tables import HeapTables, Tables
 from penstock.table.logical.rex import SortKey
-from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.base.sort_order import order_of
 from penstock.table.operators.rank.ordered_rows import OrderedRows, Tree
 from tests.table.runtime.test_state_of_joins import Work
 

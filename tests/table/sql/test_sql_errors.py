@@ -18,7 +18,7 @@ UNREADABLE = [
     ("SELECT 1 AS one", "line 1, column 13", "reserved word (write `one`"),
     ("SELECT 'abc", "line 1, column 8", "does not end"),
     ("SELECT 1 /* x", "line 1, column 10", "does not end"),
-    ("SELECT CAST(1 AS DECIMAL(50, 2))", "line 1, column 18", "1 to 38"),
+    ("SELECT CAST(1 AS DECIMAL(50, 2))", "line 1, column 18", "between 1 and 38"),
     ("CREATE TABLE t (a INT, PRIMARY KEY (a))", "line 1, column 39", "NOT ENFORCED"),
     ("CREATE TABLE t (a INT) WITH ('x')", "line 1, column 33", '"="'),
     ("SELECT 1; SELEC 2", "line 1, column 11", "did you mean SELECT"),

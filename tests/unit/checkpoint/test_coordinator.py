@@ -746,7 +746,7 @@ class TestOnStorage:
         made = coordinator(store)
         made.adopt((), f"{place}/nothing")
         self.checkpointed(made, store, 1, 100)
-        assert "left behind" in caplog.text and [m.number for m in made.kept] == [1]
+        assert "not deleted" in caplog.text and [m.number for m in made.kept] == [1]
 
     def test_the_end(self, place):
         store = FolderStore(place, "job")

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.engine.messages.commands_and_reports import CheckpointOrder, CheckpointSettings, Deployment
 from penstock.engine.records.failures import OperatorFailed, failure_of
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.snapshots.writing import SlotCheckpoints
 from penstock.engine.state.backend import KeyedStateBackend
 from penstock.engine.state.snapshot_file import Restore, SnapshotFile

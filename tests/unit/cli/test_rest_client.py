@@ -122,7 +122,7 @@ class TestFailures:
 
     def test_an_answer_that_is_no_json(self, cluster: RecordedServer, client: RestClient) -> None:
         cluster.on("GET /jobs/overview", said(b"<html>hello"))
-        with pytest.raises(CommandFailed, match="no JSON"):
+        with pytest.raises(CommandFailed, match="not valid JSON"):
             client.get("/jobs/overview")
 
     def test_no_server_says_how_to_start_one(self) -> None:

@@ -128,7 +128,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_end_it(ready: RecordedSer
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert errors == f"the job goes on: `penstock cancel {JOB[:8]}` ends it\n"
+    assert errors == f"the job continues: `penstock cancel {JOB[:8]}` ends it\n"
     assert not [line for line in ready.lines() if line.startswith("PATCH")]
 
 

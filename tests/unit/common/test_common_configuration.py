@@ -23,7 +23,7 @@ def test_values_keep_their_type_and_convert_when_asked():
 
 
 def test_a_value_of_the_wrong_kind_names_its_key():
-    with pytest.raises(ConfigurationError, match="retries is 'many', which is no int"):
+    with pytest.raises(ConfigurationError, match="retries is 'many', which is not a valid int"):
         Configuration.from_dict({"retries": "many"}).get_integer("retries", 1)
     with pytest.raises(ConfigurationError):
         Configuration.from_dict({"on": "yes"}).get_boolean("on", False)

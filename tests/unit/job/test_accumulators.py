@@ -1,7 +1,7 @@
 """Metrics of several slots become one."""
 
-from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.messages.metric_totals import combine_metrics
 from penstock.metrics import MetricGroup
 
 

@@ -50,7 +50,7 @@ def test_it_is_small_and_names_what_it_holds(archive):
     [
         ("no-such-package", "no-such-package is not installed with Penstock"),
         ("fsspec<2000", "fsspec<2000 is required, but fsspec .* is installed"),
-        ("-r other.txt", r"requirements.txt: .*write their names alone"),
+        ("-r other.txt", r"requirements.txt: .*write only their names"),
     ],
 )
 def test_a_requirement_that_is_not_installed_is_refused(tmp_path, line, said):

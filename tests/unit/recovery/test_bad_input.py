@@ -230,12 +230,12 @@ class TestStorage:
 
         hooked.on(refuse)
         assert run(program, on_files).results == RESULTS
-        assert "left behind" in caplog.text
+        assert "not deleted" in caplog.text
 
     def test_nor_does_an_end_that_cannot_be_noted_down(self, run, on_files, hooked, caplog):
         hooked.on(lambda call, path: full(call, path) if ".over" in path else None)
         assert run(program, {**on_files, "pipeline.job-id": "ab" * 16}).results == RESULTS
-        assert "left behind" in caplog.text and ".over" in caplog.text
+        assert "not deleted" in caplog.text and ".over" in caplog.text
 
     def test_the_last_checkpoint_is_not_tried_in_a_frenzy(self, run, on_files, hooked, recording_clock):
         """The input is over and the disk is full: the last checkpoint is tried again at the pace of the others."""

@@ -9,7 +9,7 @@ from penstock.engine.operators.sinks.committing import CommittingSink, abort_at_
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import Chunk, join_receivers
 from penstock.engine.records.failures import OperatorFailed
-from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import Extent, SubtaskSnapshot
 
 PAIR = Types.ROW_NAMED(["n"], [Types.LONG()])
 

@@ -13,7 +13,7 @@ from penstock.datastream.functions import CheckpointedFunction, MapFunction, Sou
 from penstock.engine.operators.operator import Clock, OperatorContext
 from penstock.engine.operators.sinks.committing import CommittingSink
 from penstock.engine.records.elements import join_receivers
-from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import Extent, SubtaskSnapshot
 from penstock.engine.state.snapshot_file import Kind
 from penstock.errors import CheckpointFailed, JobFailed
 from penstock.testing import pause, scripted

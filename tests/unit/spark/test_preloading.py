@@ -20,8 +20,8 @@ def test_it_is_what_the_program_has_imported_and_the_libraries_behind_it():
     without, with_kafka = (
         printed(
             f"import penstock.datastream.{part}\n"
-            "from penstock.spark.sessions.preloading import preloaded_modules\n"
-            "print(*preloaded_modules())"
+            "from penstock.spark.sessions.preloading import modules_to_import\n"
+            "print(*modules_to_import())"
         )
         for part in ("functions", "connectors.kafka")
     )

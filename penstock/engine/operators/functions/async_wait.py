@@ -19,8 +19,8 @@ from penstock.engine.operators.operator import Operator, OperatorContext
 from penstock.engine.operators.participation import Participation
 from penstock.engine.records.elements import MIN_TIMESTAMP, Timestamps, Values, join_receivers
 from penstock.engine.records.failures import USER_ERRORS, OperatorFailed, failure_of
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 
 DUE_MILLIS = 5
 """Milliseconds after which another epoch is due while requests are in flight."""

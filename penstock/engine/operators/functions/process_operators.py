@@ -19,7 +19,7 @@ from penstock.engine.operators.keyed_timer_operator import KeyedTimerOperator
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.operators.timers import KeyedTimerService, KeylessTimerService
 from penstock.engine.records.elements import Chunk, Timestamps, Values
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.backend import BroadcastStateBackend
 
 KeySelector = Callable[[Any], Any]

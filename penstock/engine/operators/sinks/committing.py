@@ -21,8 +21,8 @@ from penstock.engine.operators.sinks.sink_operators import SinkContext
 from penstock.engine.records.columns import Columns
 from penstock.engine.records.elements import Chunk, Timestamps, Values
 from penstock.engine.records.failures import USER_ERRORS
-from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
+from penstock.engine.snapshots.snapshot_parts import Extent, SubtaskSnapshot
 from penstock.formats.batch_of_rows import BatchOfRows
 
 log = logging.getLogger("penstock.checkpoint")

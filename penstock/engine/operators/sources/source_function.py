@@ -19,7 +19,7 @@ from penstock.engine.operators.participation import Participation
 from penstock.engine.operators.sources.readers import dealt_out
 from penstock.engine.operators.sources.source_operator import CHUNK_RECORDS, Budget, Reader, Source
 from penstock.engine.records.elements import Chunk, Receiver, whole_millis
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.errors import ContextError
 
 BUFFERED_ELEMENTS = 65_536

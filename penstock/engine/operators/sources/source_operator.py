@@ -17,7 +17,7 @@ from penstock.engine.operators.operator import Operator, OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk, Receiver
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.engine.records.latency import Markers
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.errors import UnsupportedOperation
 
 CHUNK_RECORDS = 4096

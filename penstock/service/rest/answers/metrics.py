@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.engine.job.job_record import JobRecord, SlotRecord, VertexRecord
-from penstock.engine.messages.accumulators import OF_THE_JOB
+from penstock.engine.messages.metric_totals import OF_THE_JOB
 from penstock.engine.observe.system_metrics import LOWEST_WATERMARK, TASK_METRICS
 from penstock.metrics.samples import HISTOGRAM, METER
 from penstock.service.rest.answers.flink_numbers import AGGREGATES, Json, Number, as_number, metric_text

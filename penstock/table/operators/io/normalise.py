@@ -57,7 +57,7 @@ class ChangelogNormalize(HoldingTableOperator):
         if kind in {DELETE, UPDATE_BEFORE}:
             if before is not None:
                 self._rows_by_key.remove(key)
-                self.gather(DELETE, _filled(row, before) if self.dated_deletions else before)
+                self.gather(DELETE, _fill(row, before) if self.dated_deletions else before)
             return
         self._rows_by_key.put(key, row)
         if before is None:
@@ -67,6 +67,6 @@ class ChangelogNormalize(HoldingTableOperator):
             self.gather(UPDATE_AFTER, row)
 
 
-def _filled(row: tuple[object, ...], before: tuple[object, ...]) -> tuple[object, ...]:
+def _fill(row: tuple[object, ...], before: tuple[object, ...]) -> tuple[object, ...]:
     """Return a deletion, which may have only its key and its time, with the other values of the deleted row."""
     return tuple(old if new is None else new for new, old in zip(row, before, strict=True))

@@ -24,8 +24,8 @@ from penstock.table.operators.base.state_matching import (
     take_rows,
 )
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
-from penstock.table.operators.join.pairs import Condition, both_sides
 from penstock.table.operators.join.regular_join import JoinSpec
+from penstock.table.operators.join.row_pairs import Condition, both_sides
 
 PAGE_ROWS = 64
 """Number of rows of a key in a page. With pages, the cost of adding a row does not grow with the rows of its key."""

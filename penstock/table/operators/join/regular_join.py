@@ -37,7 +37,7 @@ from penstock.table.operators.base.state_matching import (
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.base.update_pairs import updates_side_by_side, with_pairs, without_pairs
 from penstock.table.operators.join.join_state import Entry, JoinRows, Rows
-from penstock.table.operators.join.pairs import Condition, both_sides
+from penstock.table.operators.join.row_pairs import Condition, both_sides
 
 
 @dataclass(frozen=True)

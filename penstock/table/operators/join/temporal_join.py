@@ -27,8 +27,8 @@ from penstock.table.operators.base.state_matching import Keyed, group_entries, r
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.base.update_pairs import without_pairs
 from penstock.table.operators.io.row_conversions import millis_of
-from penstock.table.operators.join.pairs import Condition, both_sides
 from penstock.table.operators.join.regular_join import JoinSpec
+from penstock.table.operators.join.row_pairs import Condition, both_sides
 
 Waiting = tuple[int, Held, int]
 """(time, row, kind)."""

@@ -25,7 +25,7 @@ from penstock.table.operators.base.query_batches import (
     state_rows,
 )
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.sorting import order_of, sort_positions
+from penstock.table.operators.base.sort_order import order_of, sort_positions
 from penstock.table.operators.base.table_operator import HoldingTableOperator, KeyedTableOperator
 from penstock.table.operators.over.over_frames import Frames
 

@@ -21,7 +21,7 @@ from penstock.table.operators.base.query_batches import (
     column_of,
     state_rows,
 )
-from penstock.table.operators.base.sorting import sort_positions
+from penstock.table.operators.base.sort_order import sort_positions
 
 Numbers = np.ndarray[Any, Any]
 

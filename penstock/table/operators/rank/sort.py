@@ -14,7 +14,7 @@ from penstock.table.logical.rex import SortKey
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import concatenate, state_rows
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.sorting import order_of, sort_positions
+from penstock.table.operators.base.sort_order import order_of, sort_positions
 from penstock.table.operators.base.table_operator import KeyedTableOperator
 from penstock.table.operators.io.row_conversions import millis_of
 

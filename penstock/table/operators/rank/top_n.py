@@ -17,7 +17,7 @@ from penstock.table.logical.rex import SortKey
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, state_rows
 from penstock.table.operators.base.query_state import store
-from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.base.sort_order import order_of
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.rank.ordered_rows import OrderedRows
 from penstock.table.operators.rank.ranking import Contest, Order, first_of_each

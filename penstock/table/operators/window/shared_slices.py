@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.api.functions.key_selectors import ColumnKeys
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MIN_TIMESTAMP
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.tables import Layout
 from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.group_aggregate import fold_groups, key_columns, row_folds

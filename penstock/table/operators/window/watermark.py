@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.errors import RecordError
 from penstock.table.logical.rex import Rex
 from penstock.table.operators.base.compiled_expressions import evaluator, moment_of

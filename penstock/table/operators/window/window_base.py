@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.engine.operators.operator import OperatorContext
 from penstock.engine.records.elements import MIN_TIMESTAMP
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.engine.state.tables import HeapTables, Layout
 from penstock.table.logical.kinds import WindowKind
 from penstock.table.operators.base.chunks import Chunks, among, different, times_of

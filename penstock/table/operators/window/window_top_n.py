@@ -16,7 +16,7 @@ from penstock.table.operators.base.chunks import Chunks, times_of
 from penstock.table.operators.base.equal_rows import Positions, key_codes
 from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
-from penstock.table.operators.base.sorting import order_of, sort_positions
+from penstock.table.operators.base.sort_order import order_of, sort_positions
 from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.rank.top_n import TopNSpec
 from penstock.table.operators.window.window_assignment import MICROS, WindowTime
