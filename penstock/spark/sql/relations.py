@@ -18,7 +18,7 @@ from penstock.table.logical.nodes import Aggregate, Expand, Join, Over, SetOpera
 from penstock.table.logical.optimised_nodes import Calc
 from penstock.table.logical.rex import InputRef, Rex, SortKey, conjunction, conjuncts, refs, rewritten
 from penstock.table.operators.base.output_form import OutputForm
-from penstock.table.operators.base.sorting import nulls_first
+from penstock.table.operators.base.sort_order import nulls_first
 from penstock.table.operators.io.calc import Calc as CalcOperator
 from penstock.table.operators.io.expand import set_id
 from penstock.table.rules.join_conditions import join_keys

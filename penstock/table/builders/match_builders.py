@@ -19,7 +19,7 @@ from penstock.table.logical.nodes import MatchSpec
 from penstock.table.logical.rex import InputRef, Rex, shift_refs
 from penstock.table.logical.row_patterns import PatternVariable
 from penstock.table.operators.base.output_form import OutputForm
-from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.base.sort_order import order_of
 from penstock.table.operators.io.calc import Calc
 from penstock.table.operators.io.correlate import Correlate
 from penstock.table.operators.match.match_operator import (

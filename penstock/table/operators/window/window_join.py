@@ -17,6 +17,7 @@ from penstock.table.operators.base.output_form import OutputForm
 from penstock.table.operators.base.query_batches import Held, batch_of, state_rows
 from penstock.table.operators.base.table_operator import TwoInputTableOperator
 from penstock.table.operators.join.regular_join import JoinSpec
+from penstock.table.operators.join.row_pairs import both_sides
 from penstock.table.operators.window.window_assignment import MICROS, WindowTime
 from penstock.table.operators.window.window_base import Due, WindowOperator
 
