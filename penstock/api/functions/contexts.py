@@ -104,7 +104,7 @@ class DistributedCache:
             return self._files[name]
         except KeyError:
             known = ", ".join(sorted(self._files)) or "none"
-            raise ContextError(f"no file is cached under the name '{name}'; registered names:  {known}") from None
+            raise ContextError(f"no file is cached under the name '{name}'; registered names: {known}") from None
 
 
 class RuntimeContext(KeyedStateStore):

@@ -324,7 +324,7 @@ def test_other_types_of_arrow_are_understood():
     assert whole(ParquetColumnarRowInputFormat(), Parquet.data(table)) == [
         Row(u=2**64 - 1, d="x", t=datetime.time(0, 0, 1), f=[1, 2], z=datetime.datetime(2024, 6, 1, 12), n=None)
     ]
-    with pytest.raises(SchemaMismatch, match=r"column 'd': found duration.*there is no type"):
+    with pytest.raises(SchemaMismatch, match=r"column 'd': found duration.*no corresponding type"):
         whole(ParquetColumnarRowInputFormat(), Parquet.data(pa.table({"d": pa.array([1], pa.duration("s"))})))
 
 

@@ -499,7 +499,7 @@ class TestSnapshots:
             env.set_max_parallelism(7)
             return program(env)
 
-        with pytest.raises(StateNotRestored, match=r"max parallelism is 7.*was written with 128.*set 128"):
+        with pytest.raises(StateNotRestored, match=r"max parallelism is 7.*was written with 128.*set it to 128"):
             run(build, self.starting(path))
 
     def test_a_function_that_asks_for_another_kind_of_state(self, run, savepoint, restarts):

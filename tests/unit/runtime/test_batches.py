@@ -175,7 +175,7 @@ def test_errors_name_the_operator(run, function, message):
     [
         (
             lambda env: env.from_collection([1, 2], Types.INT()).map_batches(lambda batch: batch),
-            "declared as ROW or ROW_NAMED, and they are INT",
+            "can become batches, and they are INT",
         ),
         (lambda env: env.from_collection([(1, 2)]).filter_batches(lambda batch: []), "and nothing is declared of them"),
         (lambda env: in_columns(env).filter_batches(lambda batch: [True]), "one boolean for each of 7 rows"),
