@@ -93,7 +93,7 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         root = ElementTree.parse(file).getroot()
     except ElementTree.ParseError as error:
-        raise ConfigurationError(f"'{file}' of the Hadoop configuration is not valid XML:  {error}") from None
+        raise ConfigurationError(f"'{file}' of the Hadoop configuration is not valid XML: {error}") from None
     return {
         (prop.findtext("name") or "").strip(): (prop.findtext("value") or "").strip() for prop in root.iter("property")
     }

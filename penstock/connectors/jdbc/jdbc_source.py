@@ -161,7 +161,7 @@ class _Parts(SplitEnumerator):
             return []
         if type(first) is not int or type(last) is not int:
             raise SchemaMismatch(
-                f"partitions need a key of whole numbers, but '{source.keys[0]}' has the first value  {first!r}"
+                f"partitions need a key of whole numbers, but '{source.keys[0]}' has the first value {first!r}"
             )
         ranges = JdbcNumericBetweenParametersProvider(first, last).of_batch_num(source.partitions)
         return [JdbcSplit(number, (), ends) for number, ends in enumerate(ranges.get_parameter_values())]
