@@ -412,7 +412,7 @@ def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> boo
         if settings.mode is RuntimeExecutionMode.BATCH:
             raise UnsupportedOperation(f"BATCH mode has no iterations ({', '.join(loops)}): use STREAMING or AUTOMATIC")
         return False
-    unbounded = unbounded_sources(roots)
+    unbounded = sources_without_end(roots)
     if unbounded and settings.mode is RuntimeExecutionMode.BATCH:
         raise UnsupportedOperation(
             f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"

@@ -25,7 +25,7 @@ from penstock.engine.operators.sources.source_operator import (
     SourceOperator,
 )
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk, Receiver, Timestamps, Values
-from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.snapshot_parts import SubtaskSnapshot
 from penstock.errors import ProgramError
 
 log = logging.getLogger("penstock.job")
