@@ -125,5 +125,5 @@ def parse_memory_size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     unit = (match[2] or "b") if match else ""
     if match is None or unit not in _MEMORY_UNITS:
-        raise ValueError("it must be a whole number and b, kb, mb, gb or tb")
+        raise ValueError("it must be a whole number followed by b, kb, mb, gb or tb")
     return int(match[1]) * _MEMORY_UNITS[unit]

@@ -44,7 +44,7 @@ class StorageOptions:
         kind = self.kind or self.implied_kind
         if kind == "filesystem" and self.directory is None:
             raise ConfigurationError(
-                "checkpoints are to go to a file system, but nothing says where: set execution.checkpointing.dir"
+                "the checkpoint storage is 'filesystem', but no directory is set: set execution.checkpointing.dir"
             )
         if kind == "jobmanager" or self.directory is None:
             return JobManagerCheckpointStorage(self.directory)
@@ -75,7 +75,7 @@ class RestartOptions:
             return replace(_STRATEGIES[self.kind], **self.values.get(self.kind, {}))
         except ValueError as error:
             raise ConfigurationError(
-                f"the options restart-strategy.{self.kind}.* do not go together: {error}"
+                f"the options restart-strategy.{self.kind}.* contradict each other: {error}"
             ) from None
 
 

@@ -127,8 +127,8 @@ class ServerSettings:
         given = HA_STORAGE.of(configuration)
         if kind != "none" and given is None:
             raise ConfigurationError(
-                f"high-availability.type is {kind}, and high-availability.storageDir does not say which storage the "
-                "servers share"
+                f"high-availability.type is {kind}, and high-availability.storageDir is not set: name a storage "
+                "that all servers share"
             )
         below = given or (data / "storage").as_uri()
         renewal, duration = LEASE_RENEWAL.value(configuration), LEASE_DURATION.value(configuration)
