@@ -13,21 +13,12 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.spark.links import door as entry
 from penstock.spark.links import links
+from penstock.spark.links.door import Door, Listener
 from penstock.spark.links.encryption import encrypt, new_identity
 from penstock.spark.links.handshake import Guest, Host
-from penstock.spark.links.links import (
-    Door,
-    Inlet,
-    LinkLost,
-    Listener,
-    Tag,
-    connect,
-    has_news,
-    limit_silence,
-    receive,
-    send,
-)
+from penstock.spark.links.links import Inlet, LinkLost, Tag, connect, has_news, limit_silence, receive, send
 from penstock.spark.slots import worker
 from tests.waiting import until
 
@@ -80,7 +71,7 @@ def test_a_wrong_secret_is_refused_on_both_sides(door):
 
 def test_strangers_who_say_nothing_or_nonsense_keep_nobody_waiting(door, monkeypatch):
     """The first one is still being waited for when a guest is let in who came later."""
-    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 600)
+    monkeypatch.setattr(entry, "HANDSHAKE_SECONDS", 600)
     strangers = [stranger_at(door) for _ in range(3)]
     strangers[1].sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
     strangers[2].close()
@@ -94,8 +85,8 @@ def test_strangers_who_say_nothing_or_nonsense_keep_nobody_waiting(door, monkeyp
 
 
 def test_strangers_cost_no_threads_and_keep_nobody_out(door, monkeypatch):
-    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 600)
-    monkeypatch.setattr(links, "MOST_STRANGERS", 20)
+    monkeypatch.setattr(entry, "HANDSHAKE_SECONDS", 600)
+    monkeypatch.setattr(entry, "MOST_STRANGERS", 20)
     before = threading.active_count()
     strangers = [stranger_at(door) for _ in range(60)]
     until(lambda: len(door._applicants) == 20)
@@ -112,7 +103,7 @@ def test_strangers_cost_no_threads_and_keep_nobody_out(door, monkeypatch):
 
 def test_a_stranger_who_says_a_little_now_and_then_is_shown_out(door, monkeypatch):
     """The time limit is for the whole handshake, and not for each byte of it."""
-    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 3)
+    monkeypatch.setattr(entry, "HANDSHAKE_SECONDS", 3)
     stranger = stranger_at(door)
     began = time.monotonic()
     with pytest.raises(OSError):
@@ -134,7 +125,7 @@ def test_a_proof_is_good_for_one_role_and_one_challenge():
 
 
 def test_a_stranger_who_says_nothing_is_shown_out(door, monkeypatch):
-    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 1)
+    monkeypatch.setattr(entry, "HANDSHAKE_SECONDS", 1)
     stranger = stranger_at(door)
     stranger.settimeout(60)
     while stranger.recv(100):

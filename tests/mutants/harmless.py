@@ -81,7 +81,7 @@ CHOSEN = {
     ("spark/links/lifelines.py", "MOST_FRAMES"),
     ("spark/links/links.py", "HANDSHAKE_SECONDS"),
     ("spark/links/links.py", "LONGEST_BODY"),
-    ("spark/links/links.py", "MOST_STRANGERS"),
+    ("spark/links/door.py", "MOST_STRANGERS"),
     ("spark/links/links.py", "_AT_ONCE"),
     ("spark/links/links.py", "_BUFFER"),
     ("spark/links/links.py", "_READ_AHEAD"),

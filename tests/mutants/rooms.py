@@ -95,7 +95,11 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "job": (
-        ("penstock/engine/job/state_machine.py", "penstock/engine/job/restarts.py", "penstock/engine/job/adaptive.py"),
+        (
+            "penstock/engine/job/state_machine.py",
+            "penstock/engine/job/restarts.py",
+            "penstock/engine/job/adaptive.py",
+        ),
         (
             "tests/unit/job/test_adaptive_driver.py",
             "tests/unit/job/test_asked_checkpoints.py",
@@ -107,7 +111,12 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "links": (
-        ("penstock/spark/links/links.py", "penstock/spark/links/mesh.py", "penstock/spark/links/lifelines.py"),
+        (
+            "penstock/spark/links/links.py",
+            "penstock/spark/links/door.py",
+            "penstock/spark/links/mesh.py",
+            "penstock/spark/links/lifelines.py",
+        ),
         (
             "tests/contract/test_links.py",
             "tests/unit/spark/test_lifelines.py",

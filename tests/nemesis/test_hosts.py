@@ -16,8 +16,9 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.job.cluster_protocol import Patience
+from penstock.spark.links.door import Door, Listener
 from penstock.spark.links.lifelines import Lifelines
-from penstock.spark.links.links import Address, Door, Inlet, LinkLost, Listener, connect, limit_silence
+from penstock.spark.links.links import Address, Inlet, LinkLost, connect, limit_silence
 from tests.nemesis.hosts import Disk, Host, Network, build_clock, obstacle
 from tests.nemesis.schedule import plan_of
 from tests.nemesis.slot_end import SECRET

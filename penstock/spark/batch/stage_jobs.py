@@ -13,8 +13,8 @@ from pyspark import InheritableThread, SparkContext
 
 from penstock.engine.batch.parcels import Parcel
 from penstock.spark.batch.batch_task import StageTask
+from penstock.spark.links.door import Door
 from penstock.spark.links.encryption import Identity
-from penstock.spark.links.links import Door
 from penstock.spark.slots.slot_tasks import reason
 
 

@@ -10,8 +10,8 @@ from pyspark import SparkContext
 from penstock.errors import ConfigurationError, SlotLost
 from penstock.spark.batch.batch_task import StageTask
 from penstock.spark.batch.stage_jobs import RddStages, StageJob
+from penstock.spark.links.door import Door, Listener
 from penstock.spark.links.encryption import Identity
-from penstock.spark.links.links import Door, Listener
 from penstock.spark.sessions.delegation_tokens import delegation_tokens
 from penstock.spark.sessions.earlier_applications import application_of, end_application
 from penstock.spark.sessions.executors import Executors

@@ -11,8 +11,9 @@ from typing import Any
 from penstock.spark.batch.batch_task import StageTask
 from penstock.spark.batch.connect_stages import FrameStages
 from penstock.spark.batch.stage_jobs import StageJob
+from penstock.spark.links.door import Door, Listener
 from penstock.spark.links.encryption import Identity
-from penstock.spark.links.links import Address, Door, Listener, host_towards
+from penstock.spark.links.links import Address, host_towards
 from penstock.spark.sessions.cached_files import upload
 from penstock.spark.sessions.connect_session import (
     DRIVER_TASK,

@@ -12,7 +12,8 @@ import logging
 import pickle
 import socket
 
-from penstock.spark.links.links import Door, close_all, limit_silence
+from penstock.spark.links.door import Door
+from penstock.spark.links.links import close_all, limit_silence
 from penstock.spark.slots.worker import CONTROL, LIFELINE, SIDE, Hello
 
 log = logging.getLogger("penstock.job")

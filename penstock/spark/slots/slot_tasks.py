@@ -16,8 +16,8 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 
 from penstock.errors import ConfigurationError, SlotLost
+from penstock.spark.links.door import Door
 from penstock.spark.links.encryption import Identity
-from penstock.spark.links.links import Door
 from penstock.spark.sessions.interpreters import UNFIT, unfit_interpreter
 from penstock.spark.sessions.obstacles import resources
 from penstock.spark.slots.worker import Invitation

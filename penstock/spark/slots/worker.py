@@ -29,14 +29,13 @@ from penstock.engine.observe.log_capture import capture
 from penstock.engine.queryable.slot_states import Findings, Lookup
 from penstock.engine.records.failures import Failure, OperatorFailed, failure_of
 from penstock.engine.slot.slot import MACHINE, Slot
+from penstock.spark.links.door import Door, Listener
 from penstock.spark.links.encryption import Identity
 from penstock.spark.links.lifelines import Lifeline
 from penstock.spark.links.links import (
     Address,
-    Door,
     Inlet,
     LinkLost,
-    Listener,
     Tag,
     connect,
     host_towards,

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.spark.links.links import Door, Listener, Tag, connect, send
+from penstock.spark.links.door import Door, Listener
+from penstock.spark.links.links import Tag, connect, send
 from penstock.spark.slots.arrivals import Arrivals
 from penstock.spark.slots.worker import CONTROL, LIFELINE, SIDE, Hello
 from tests.waiting import until

@@ -12,16 +12,15 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.spark.links import door as entry
 from penstock.spark.links import links
+from penstock.spark.links.door import Applicant, Door, Listener
 from penstock.spark.links.encryption import encrypt, new_identity
 from penstock.spark.links.handshake import Guest
 from penstock.spark.links.links import (
     Address,
-    Applicant,
-    Door,
     Inlet,
     LinkLost,
-    Listener,
     Outlet,
     Tag,
     close_all,
@@ -93,9 +92,9 @@ def test_a_listener_may_be_bound_to_an_address_of_ipv6():
     [("/t" * 29, True, "usual"), ("/t" * 30, True, "/tmp"), ("/t" * 30, False, "usual")],
 )
 def test_sockets_lie_in_a_short_folder(monkeypatch, usual, writable, chosen):
-    monkeypatch.setattr(links.tempfile, "gettempdir", lambda: usual)
-    monkeypatch.setattr(links.os, "access", lambda folder, mode: writable)
-    assert links._short_folder() == (usual if chosen == "usual" else "/tmp")
+    monkeypatch.setattr(entry.tempfile, "gettempdir", lambda: usual)
+    monkeypatch.setattr(entry.os, "access", lambda folder, mode: writable)
+    assert entry._short_folder() == (usual if chosen == "usual" else "/tmp")
 
 
 def test_the_own_address_towards_another(monkeypatch):
@@ -381,7 +380,7 @@ def test_a_guest_may_say_everything_at_once(applicant):
     assert made.advance() and made.hello == b"hello"
 
 
-@pytest.mark.parametrize("reply", [b"", b"x" * links.REPLY_BYTES])
+@pytest.mark.parametrize("reply", [b"", b"x" * entry.REPLY_BYTES])
 def test_a_stranger_is_refused(applicant, reply):
     made, near, _ = applicant
     near.sendall(reply)
@@ -404,12 +403,12 @@ def test_a_peer_gets_no_thread_before_it_has_shown_its_certificate():
 
 def test_the_time_for_a_handshake_begins_with_the_connection(applicant):
     made, *_ = applicant
-    assert 0 < made.deadline - links.time.monotonic() <= links.HANDSHAKE_SECONDS
+    assert 0 < made.deadline - entry.time.monotonic() <= links.HANDSHAKE_SECONDS
 
 
 @pytest.mark.parametrize("says", ["nothing", "half of a message"])
 def test_a_peer_with_the_certificate_that_falls_silent_keeps_nobody_waiting(monkeypatch, says):
-    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 600)
+    monkeypatch.setattr(entry, "HANDSHAKE_SECONDS", 600)
     identity = new_identity()
     listener = Listener(SECRET, "127.0.0.1", "127.0.0.1", identity)
     door = Door(listener)
@@ -487,7 +486,7 @@ def test_a_stranger_is_shown_out_at_its_first_wrong_word():
     listener = Listener(SECRET)
     near, far = socket.socketpair()
     door._await(listener.applicant(far))
-    near.sendall(b"x" * links.REPLY_BYTES)
+    near.sendall(b"x" * entry.REPLY_BYTES)
     door._hear(far)
     assert door._applicants == {} and far.fileno() == -1 and not door._selector.get_map()
     listener.close()
@@ -514,7 +513,7 @@ def test_only_overdue_strangers_are_shown_out(monkeypatch):
         applicant = listener.applicant(far)
         applicant.deadline = 100.0 + number
         door._await(applicant)
-    monkeypatch.setattr(links.time, "monotonic", lambda: 101.0)
+    monkeypatch.setattr(entry.time, "monotonic", lambda: 101.0)
     door._show_out()
     assert list(door._applicants) == [ends[2][1]]
     assert len(door._selector.get_map()) == 1
