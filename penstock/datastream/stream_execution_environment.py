@@ -47,7 +47,7 @@ from penstock.graph.plan import Plan
 from penstock.graph.plan_picture import explanation
 from penstock.graph.plan_text import as_json
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.service.launch import submission
+from penstock.service.launch import frame_sources, submission
 from penstock.service.launch.collected_results import CloseableIterator
 from penstock.service.launch.execution_settings import EnvironmentSettings
 from penstock.service.launch.python_dependencies import PythonDependencies
@@ -500,9 +500,9 @@ class StreamExecutionEnvironment(ShowsProgram):
         self.settings.reads_frames = True
         strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
         if getattr(data_frame, "isStreaming", False):
-            source = submission.streaming_frame_source(data_frame, staging_directory, trigger)
+            source = frame_sources.streaming_frame_source(data_frame, staging_directory, trigger)
             return self._split_source(source, strategy, "Spark Source", type_info)
-        stream = self._source("Spark Source", submission.data_frame_source(data_frame), declared_type(type_info))
+        stream = self._source("Spark Source", frame_sources.data_frame_source(data_frame), declared_type(type_info))
         return stream if watermark_strategy is None else stream.assign_timestamps_and_watermarks(strategy)
 
     def create_input(self, input_format: Any, type_info: DeclaredType[Any] | None = None) -> DataStream[Any]:

@@ -14,8 +14,7 @@ from penstock.base.logs.levels import apply, current
 from penstock.base.logs.log_options import LogSettings, log_settings
 from penstock.common.configuration import Configuration
 from penstock.common.job import JobID
-from penstock.common.types import Row
-from penstock.connectors import source_api as base
+from penstock.engine.checkpoint.ownership import NoOwnership
 from penstock.engine.job.adaptive import AdaptiveDriver
 from penstock.engine.job.cluster_protocol import Cluster
 from penstock.engine.job.deploying import deployment_of
@@ -27,8 +26,7 @@ from penstock.engine.job.rescaling import RescalableDriver
 from penstock.engine.messages.commands_and_reports import Deployment
 from penstock.engine.operators.feedback.feedback_operators import FeedbackHead
 from penstock.engine.operators.sinks.sink_operators import PrintSink
-from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
-from penstock.engine.operators.sources.source_operator import Enumerator, SourceOperator
+from penstock.engine.operators.sources.source_operator import SourceOperator
 from penstock.engine.savepoints.description import path_with_picture
 from penstock.errors import UnsupportedOperation
 from penstock.graph.plan import Plan, Settings, compile_plan
@@ -209,50 +207,129 @@ def start(
     collecting: Mapping[Transformation, ResultHandler] | None = None,
 ) -> JobHandle:
     """Submit the program, and empty the environment for the next one."""
-    collecting = collecting or {}
-    settings = environment.settings
-    prepare = defaults().before_start
-    over = prepare is not None and prepare(environment, job_name)
-    plan = plan_of(environment, job_name)
-    if (look := defaults().on_plan) is not None:
-        look(plan)
-    job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
-    settings.prepare_process()
-    if over or has_ended(settings):
-        return _job_already_over(environment, job_id, collecting)
-    fit_to_start(settings, plan, job_id.hex)
-    check_scheduling(settings, plan)
-    reported = place_for(settings.given.to_dict())
-    environment.dependencies.add_configured(settings.translation)
-    deployment = _deployment(environment, plan, job_id)
-    owner = take_ownership(settings, plan, job_id.hex)
+    job = _NewJob(environment, job_name, collecting or {})
+    job.complete_settings()
+    job.compile()
+    job.settings.prepare_process()
+    if job.has_ended():
+        return job.end_at_once()
+    job.check()
+    job.describe()
+    job.own()
     suspend_on_sigterm()
-    with give_back_on_failure(owner), give_back_on_sigterm(owner):
-        if has_ended(settings):
-            owner.end(finished=False)
-            owner.let_go()
-            return _job_already_over(environment, job_id, collecting)
-        durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
-        cluster = defaults().cluster(settings, deployment)
-        served = None if plan.batch else serving(settings.queryable)
-    first = _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting))
-    driver = _rescalable(environment, job_name, job_id, first, cluster, collecting)
-    environment.close()
-    handle = JobHandle(
-        job_id,
-        driver,
-        cluster,
-        lambda: _end(collecting, served, reported),
-        savepoint_directory(settings),
-        settings_record(settings),
-    )
-    handle.logs, handle.draw_path = deployment.logs, path_with_picture
-    if served is not None:
-        served.add(job_id.hex, handle)
-        handle.queryable_address = served.address
-    if reported is not None:
-        reported.add(job_id.hex, handle.record)
-    return start_job(handle)
+    with give_back_on_failure(job.owner), give_back_on_sigterm(job.owner):
+        if job.has_ended():
+            job.disown()
+            return job.end_at_once()
+        job.find_checkpoints()
+        job.find_cluster()
+        job.find_servers()
+    job.make_driver()
+    return job.hand_over()
+
+
+class _NewJob:
+    """A program on its way to a running job. Its methods are the steps, in the order in which `start` takes them."""
+
+    plan: Plan
+    job_id: JobID
+    deployment: Deployment
+    owner: NoOwnership
+    durable: Durability
+    cluster: Cluster
+    driver: Driver
+    reported: Place | None = None
+    served: Serving | None = None
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        job_name: str | None,
+        collecting: Mapping[Transformation, ResultHandler],
+    ) -> None:
+        self.environment = environment
+        self.settings = environment.settings
+        self.name = job_name
+        self.collecting = collecting
+        self._is_over = False
+
+    def complete_settings(self) -> None:
+        """Let a callback complete the settings. It knows whether an earlier run of the program has ended this job."""
+        prepare = defaults().before_start
+        self._is_over = prepare is not None and prepare(self.environment, self.name)
+
+    def compile(self) -> None:
+        """Compile the program, and show the plan to a callback, which may prevent the start."""
+        self.plan = plan_of(self.environment, self.name)
+        if (look := defaults().on_plan) is not None:
+            look(self.plan)
+        self.job_id = JobID(self.settings.job_id) if self.settings.job_id is not None else JobID()
+
+    def has_ended(self) -> bool:
+        """Return True if the job came to its end in an earlier run."""
+        return self._is_over or has_ended(self.settings)
+
+    def end_at_once(self) -> JobHandle:
+        """Return the job as one that has nothing left to do."""
+        return _job_already_over(self.environment, self.job_id, self.collecting)
+
+    def check(self) -> None:
+        """Refuse a program that does not fit the snapshot to start from, or its scheduler. Find its reporters."""
+        fit_to_start(self.settings, self.plan, self.job_id.hex)
+        check_scheduling(self.settings, self.plan)
+        self.reported = place_for(self.settings.given.to_dict())
+
+    def describe(self) -> None:
+        """Describe the deployment for the slots."""
+        self.environment.dependencies.add_configured(self.settings.translation)
+        self.deployment = _deployment(self.environment, self.plan, self.job_id)
+
+    def own(self) -> None:
+        """Become the only driver of the job."""
+        self.owner = take_ownership(self.settings, self.plan, self.job_id.hex)
+
+    def disown(self) -> None:
+        """Give the job back, since there is nothing to do."""
+        self.owner.end(finished=False)
+        self.owner.let_go()
+
+    def find_checkpoints(self) -> None:
+        """Find the checkpoints of the job, and the restart strategy."""
+        uids = _collecting_uids(self.plan, self.collecting)
+        self.durable = durability(self.settings, self.plan, self.job_id.hex, uids, self.owner)
+
+    def find_cluster(self) -> None:
+        """Find or start the cluster for the slots."""
+        self.cluster = defaults().cluster(self.settings, self.deployment)
+
+    def find_servers(self) -> None:
+        """Find or start the server of queryable state."""
+        self.served = None if self.plan.batch else serving(self.settings.queryable)
+
+    def make_driver(self) -> None:
+        """Make the driver, whose parallelism can change if the job has checkpoints."""
+        results = _results(self.plan, self.collecting)
+        first = _driver(self.settings, self.plan, self.deployment, self.cluster, self.durable, results)
+        self.driver = _rescalable(self.environment, self.name, self.job_id, first, self.cluster, self.collecting)
+
+    def hand_over(self) -> JobHandle:
+        """Empty the environment, let servers and reporters know the job, and start it."""
+        self.environment.close()
+        handle = JobHandle(
+            self.job_id,
+            self.driver,
+            self.cluster,
+            lambda: _end(self.collecting, self.served, self.reported),
+            savepoint_directory(self.settings),
+            settings_record(self.settings),
+        )
+        handle.logs, handle.draw_path = self.deployment.logs, path_with_picture
+        if self.served is not None:
+            self.served.add(self.job_id.hex, handle)
+            handle.queryable_address = self.served.address
+        if self.reported is not None:
+            self.reported.add(self.job_id.hex, handle.record)
+        return start_job(handle)
 
 
 def _deployment(environment: StreamExecutionEnvironment, plan: Plan, job_id: JobID) -> Deployment:
@@ -427,27 +504,3 @@ def sources_without_end(roots: list[Transformation]) -> list[str]:
         for node in reachable(roots)
         if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
     ]
-
-
-def data_frame_source(data_frame: Any) -> FedSource:
-    """Return a source of a DataFrame's rows. The driver reads them by partition and distributes them over subtasks."""
-
-    def enumerator() -> Enumerator:
-        return IteratorEnumerator(_rows(data_frame))
-
-    return FedSource(enumerator)
-
-
-def streaming_frame_source(data_frame: Any, staging: str | None, trigger: dict[str, Any] | None) -> base.Source:
-    """Return a source of a streaming DataFrame's rows, which Spark's own query stages."""
-    from penstock.spark.frames.streaming_source import SparkStreamSource
-
-    return SparkStreamSource(data_frame, staging, trigger)
-
-
-def _rows(data_frame: Any) -> Iterator[Row]:
-    names = list(data_frame.columns)
-    for fields in data_frame.toLocalIterator():
-        row = Row(*fields)
-        row.set_field_names(names)
-        yield row
