@@ -19,7 +19,7 @@ def test_a_server_without_barrier_tasks_is_refused_with_its_version(version):
     with pytest.raises(ConfigurationError) as refused:
         check_server(session(version))
     said = str(refused.value)
-    assert f"connect.example.org:15002 is Spark {version}, and slots need one of 3.5 or newer" in said
+    assert f"connect.example.org:15002 runs Spark {version}, and slots need Spark 3.5 or newer" in said
     assert "use a newer server, or a master such as spark://host:7077" in said
 
 
