@@ -50,7 +50,7 @@ T_co = TypeVar("T_co", covariant=True, default=Any)
 K_co = TypeVar("K_co", covariant=True, default=Any)
 OUT = TypeVar("OUT", covariant=True, default=Any)
 NOTHING = TypeVar("NOTHING", covariant=True, default=None)
-"""What a value state returns for a key without a value: None, or Never if the state has a default."""
+"""Type that a value state returns for a key without a value: None, or Never if the state has a default."""
 
 # What a function takes.
 IN = TypeVar("IN", contravariant=True, default=Any)

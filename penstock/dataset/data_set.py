@@ -51,7 +51,7 @@ class DataSet:
         self.refs = refs
         """The steps whose elements are in the set."""
         self.kind = kind
-        """What is known of the elements; None if nothing is."""
+        """Kind of the elements; None if it is unknown."""
 
     def get_execution_environment(self) -> ExecutionEnvironment:
         """Return the environment that the set belongs to."""

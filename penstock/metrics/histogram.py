@@ -92,7 +92,7 @@ def merge_histograms(states: Iterable[HistogramState]) -> HistogramState:
 
 
 def _merge_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
-    """Merge bins. The library does this slowly, bin by bin, but it can collapse bins if there are too many."""
+    """Merge bins. The library does this only if bins must be collapsed, because it is slow."""
     positive = _add_bins([state.positive for state in states])
     negative = _add_bins([state.negative for state in states])
     if positive is not None and negative is not None:

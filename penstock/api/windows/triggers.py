@@ -94,8 +94,7 @@ class _ContinuousTrigger(_Untimed):
     def schedule(self, time: int, window: Any, ctx: Trigger.TriggerContext, register: Callable[[int], None]) -> None:
         """Schedule the next firing: at the first multiple of the interval after `time`, or at the window's end.
 
-        When time has ended, a window that never does has one more firing, not one for each interval up to the
-        end.
+        A window without an end, such as the global window, fires only once more when the watermark has its maximum.
         """
         over = ctx.get_current_watermark() == MAX_LONG_VALUE == window.max_timestamp()
         at = MAX_LONG_VALUE if over else min(time + self.interval, window.max_timestamp())

@@ -30,7 +30,7 @@ class Token:
     password: bytes
     kind: bytes
     service: bytes
-    """What the token is for: `address:port` of a name node, or `ha-hdfs:` and a name service."""
+    """Service that the token is for: `address:port` of a name node, or `ha-hdfs:` and a name service."""
 
 
 class _Held:

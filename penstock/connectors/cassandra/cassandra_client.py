@@ -105,7 +105,7 @@ class Connection:
             raise explain_error(error, self.builder) from error
 
     def next_stamp(self) -> int:
-        """Return the time in microseconds, and more than the last one."""
+        """Return the time in microseconds, but at least the last stamp plus one."""
         return max(self._stamp + 1, time.time_ns() // 1000)
 
     def send(self, statement: Any, stamp: int, trace: bool = False) -> Any:

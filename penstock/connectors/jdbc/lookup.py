@@ -52,7 +52,7 @@ class JdbcLookup:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.lookup_now, *parameters)
 
     def lookup_now(self, *parameters: Any) -> list[Any]:
-        """Return the same rows, and wait for them."""
+        """Do as `lookup` does, but block until the rows are there."""
         if len(parameters) != self._sql.placeholders:
             raise ValueError(f"the query has {self._sql.placeholders} parameters, not {len(parameters)}")
         return self._get_database().run(lambda connection: self._ask(connection, parameters), "looking up in")

@@ -100,7 +100,7 @@ class OriginCommitter:
     def take_over(self) -> None:
         """Make sure that no transaction is open for this origin, and that nobody else commits for it from now on.
 
-        If this took the id from a new owner of the job, nothing more may be done.
+        Raise JobDisplaced if the job has a new owner, because then the transactional id was taken from that owner.
         """
         if self._sending is not None:
             return

@@ -28,7 +28,7 @@ from penstock.engine.records.elements import Chunk, Receiver, Timestamps, Values
 
 
 class Role(Enum):
-    """What a head emits: the elements of a superstep, the solution set in each, or the result at the end."""
+    """Output of a head: the elements of a superstep, the solution set in each, or the result at the end."""
 
     ELEMENTS = "elements"
     SOLUTION = "solution"

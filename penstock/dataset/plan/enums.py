@@ -34,7 +34,7 @@ class JoinHint(Enum):
 
 
 class CombineHint(Enum):
-    """How a reduce combines before the exchange. Penstock always keeps a table of keys."""
+    """Ways to combine elements before the exchange of a reduce. Penstock always keeps a table of keys."""
 
     OPTIMIZER_CHOOSES = 0
     SORT = 1
@@ -43,7 +43,7 @@ class CombineHint(Enum):
 
 
 class WriteMode(Enum):
-    """What happens to a file that exists."""
+    """Treatment of a file that exists already."""
 
     NO_OVERWRITE = 0
     OVERWRITE = 1

@@ -26,7 +26,7 @@ class Key:
     selector: Callable[[Any], Any]
     """Function that returns the key of an element."""
     kinds: tuple[Kind, ...]
-    """What is known of each part of the key."""
+    """Kind of each part of the key, as far as it is known."""
     is_selector: bool = False
     """True if the program gave a function instead of fields."""
 

@@ -27,7 +27,7 @@ Sorts = tuple[tuple[Key, bool], ...]
 
 
 def with_sort(sorts: Sorts, key: Key, order: Order, method: str) -> Sorts:
-    """Return sort keys with a further one."""
+    """Return the sort keys followed by one more."""
     check_type(method, "order", order, Order)
     if order not in (Order.ASCENDING, Order.DESCENDING):
         raise ProgramError(f"{method} sorts ASCENDING or DESCENDING, not {order.name}")

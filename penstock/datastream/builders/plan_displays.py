@@ -1,4 +1,4 @@
-"""How streams and environments show themselves: by the plan of their operators. Nothing runs for it."""
+"""Displays of streams and environments: the plan of their operators. Showing it runs nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _ShowsPlan:
 
 
 class ShowsProgram(_ShowsPlan):
-    """What an environment shows: the plan of the program so far."""
+    """Displays an environment as the plan of the program so far."""
 
     sinks: list[Transformation]
     _sources: list[Transformation]
@@ -65,7 +65,7 @@ class ShowsProgram(_ShowsPlan):
 
 
 class ShowsStream(_ShowsPlan):
-    """What a stream shows: the plan of the operators that its records come from."""
+    """Displays a stream as the plan of the operators that its records come from."""
 
     _environment: StreamExecutionEnvironment
     refs: tuple[StreamRef, ...]

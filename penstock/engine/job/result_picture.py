@@ -1,4 +1,4 @@
-"""What a job has done, for a notebook: the records of each operator, and the metrics of its functions."""
+"""The work of a job, for a notebook: the records of each operator, and the metrics of its functions."""
 
 from __future__ import annotations
 

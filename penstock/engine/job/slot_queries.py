@@ -71,7 +71,7 @@ class Asides:
         self._waiting.append(query)
 
     def left(self) -> Iterator[StateQuery]:
-        """Yield and remove the queries that no slot was asked. After an epoch, its cut can answer them."""
+        """Remove and yield the queries that were not sent to a slot. The next cut can answer them."""
         while self._waiting:
             yield self._waiting.popleft()
 

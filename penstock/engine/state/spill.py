@@ -87,7 +87,7 @@ class Spill:
         return (made for file in files for made in _read(file))
 
     def thin(self) -> None:
-        """Keep no entries, only the addresses that are gone."""
+        """Drop all entries, and keep only the addresses of deleted ones."""
         self._thinning = True
         if self._file is not None:
             self._file.close()

@@ -167,11 +167,11 @@ class CsvSchemaBuilder:
         return self._with(any_property_name=name)
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Take the text of every array column as its only element."""
+        """Do not split the text of array columns. Each array then has its text as its only element."""
         return self.set_array_element_separator("")
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Take the text of one array column as its only element."""
+        """Do not split the text of one array column. The array then has this text as its only element."""
         columns = list(self._schema.columns)
         columns[index] = replace(columns[index], separator="")
         return self._with(columns=tuple(columns))

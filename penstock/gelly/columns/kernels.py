@@ -1,4 +1,4 @@
-"""What the kernels of all algorithms share: messages along links, and the start and the end of an iteration."""
+"""The common base of the kernels of all algorithms: messages along links, and the start and the end of an iteration."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Neighbors:
         self.counts = np.zeros(self.size, dtype=np.int64)
         """Numbers of triangles by vertex."""
         self.found: list[Any] = []
-        """What an algorithm keeps of the triangles."""
+        """Results that the algorithm has collected from the triangles."""
         self.by_bits = np.zeros(64, dtype=np.int64)
         """Numbers of triangles by the bits of their edges."""
 
@@ -104,7 +104,7 @@ class Neighbors:
                 yield part, (vertices, self.list_others[chosen], self.list_bits[chosen])
 
     def triangles(self, batch: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield triangles of which one vertex heads a list and another is in this part.
+        """Yield triangles with one vertex that heads a list and another that is in this part.
 
         They are arrays: three global numbers, and the bits between first and second, first and third, second and third.
         """
@@ -170,7 +170,7 @@ class TriangleKernel(Kernel):
 
 
 class CountOfVertices(TriangleKernel):
-    """Counts the neighbours of each vertex and the edges between them. Two opposite edges are two if it is directed."""
+    """Counts the neighbours of each vertex and the edges between them. If `directed`, opposite edges count as two."""
 
     supersteps = 3
 

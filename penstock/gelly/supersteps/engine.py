@@ -26,7 +26,7 @@ WORK = "work of the superstep"
 
 
 class Parcel(NamedTuple):
-    """What is on its way to a part of the graph, or the part itself."""
+    """A batch of messages for a part of the graph, or the part itself."""
 
     part: int
     is_part: bool
@@ -34,7 +34,7 @@ class Parcel(NamedTuple):
 
 
 class SuperstepProgram(ABC):
-    """What each part of a graph does in a superstep: it sends, and it receives what all parts have sent."""
+    """The work of each part of a graph in a superstep: send messages, and receive those that all parts have sent."""
 
     @abstractmethod
     def send(self, part: Any, task: Any) -> Iterable[tuple[int, Any]]:

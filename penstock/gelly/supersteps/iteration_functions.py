@@ -1,4 +1,4 @@
-"""What the functions of all iteration models have: their place in the iteration, values and messages."""
+"""The common base of the functions of all iteration models: supersteps, values and messages."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Reader(Protocol):
 
 
 _read: WeakSet[Any] = WeakSet()
-"""What the present cell has read so far."""
+"""Readers that the present cell has used so far."""
 _shells: WeakSet[Any] = WeakSet()
 """The shells that tell when a cell has ended."""
 

@@ -63,7 +63,10 @@ class OpenTelemetryReporter(Reporter):
             raise ConnectionError(f"{self.context.options.text('exporter.endpoint')} did not accept the metrics")
 
     def _all(self, samples: Sequence[Sample], export: Any) -> Iterator[Any]:
-        """Yield metrics with all points of one name and kind. A quantile is an attribute; other parts have names."""
+        """Yield one metric for each name and kind, with all its points.
+
+        The quantiles of a histogram share a name and differ in an attribute. Its other parts have names of their own.
+        """
         points: dict[tuple[str, bool], list[Any]] = {}
         descriptions: dict[str, str] = {}
         now = time.time_ns()

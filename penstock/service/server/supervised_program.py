@@ -240,7 +240,7 @@ class SupervisedProgram:
         return with_status(record, JobStatus.CANCELLING, int(time.time() * 1000))
 
     def _blank(self, ordinal: int) -> JobRecord:
-        """Return a record of a job of which there is no record yet."""
+        """Return an empty record for a job that has none yet."""
         shown = JobRecord(
             job_id=self.id_of(ordinal),
             name=self._names.get(ordinal, self.spec.program),

@@ -47,9 +47,9 @@ def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
 
 
 def with_places(record: JobRecord) -> JobRecord:
-    """Return the record with slots that name their task manager as their place.
+    """Return the record of a job, in which the place of each slot is the id of its task manager.
 
-    On a cluster the task manager is an executor. On a local master it is the driver, and every job has its own.
+    On a cluster the task manager is an executor. On a local master it is the driver of the job.
     """
     if not _is_local(record):
         return record

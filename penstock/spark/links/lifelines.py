@@ -301,7 +301,7 @@ def _state_of(process: int) -> str:
 
 
 def main_stack(said: str) -> str:
-    """Return the main thread's stack, latest call first. It is the last stack, since the thread is the oldest."""
+    """Return the main thread's stack from a dump of all threads, latest call first. The oldest thread comes last."""
     _, header, stack = said.rpartition(" (most recent call first):\n")
     frames = takewhile(lambda frame: _OUTERMOST not in frame, stack.rstrip().splitlines() if header else ())
     return "\n".join(islice(frames, MOST_FRAMES))

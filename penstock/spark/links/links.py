@@ -140,7 +140,7 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
 
 
 def tune(sock: socket.socket) -> None:
-    """Set the options of a connection that is not slow for want of buffers."""
+    """Send small messages at once, and set buffers large enough for fast transfers."""
     if sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):

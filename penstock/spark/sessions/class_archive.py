@@ -124,7 +124,7 @@ def _find(folder: Path, key: str) -> Path | None:
 
 
 def _adopt(folder: Path, key: str) -> Path | None:
-    """Put a complete archive that an earlier JVM wrote in its place."""
+    """Rename the complete archive of an earlier JVM, and return its path. Return None if there is no such archive."""
     for draft in folder.glob(f"{key}-*.part"):
         approval, complete = _approval_of(draft), _is_complete(draft)
         if complete and approval.exists():

@@ -95,7 +95,7 @@ class SavepointWriter:
 
     @classmethod
     def from_existing(cls, path: str, max_parallelism: int = 128) -> SavepointWriter:
-        """Begin a changed copy of a checkpoint or savepoint. The max parallelism is that of added operators."""
+        """Begin a changed copy of a checkpoint or savepoint. `max_parallelism` applies to added operators."""
         base = read_snapshot(path)
         return cls(base, _check_shape(min(max(len(base.slots), 1), max_parallelism), max_parallelism))
 

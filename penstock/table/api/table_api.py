@@ -71,7 +71,7 @@ class Table(ShowsTable):
     """A table of an environment: a query. Every method returns a new table."""
 
     def __init__(self, relation: Relation, t_env: TableEnvironment, declared: Schema | None = None) -> None:
-        """Take the schema in `declared` if the table is no query, but declared."""
+        """Create a table. `declared` is the schema of a table that was declared and is not a query."""
         self.relation = relation
         self.t_env = t_env
         self._declared = declared

@@ -110,7 +110,10 @@ class Builder:
 
 
 def _keys_to_check(relation: Relation) -> tuple[tuple[int, ...], ...]:
-    """Return the keys whose changes are checked. Versions of a table have none, as they come without deletions."""
+    """Return the upsert keys whose changes are checked.
+
+    A plan that reads every version of a table has no such keys: an old version is replaced without a deletion.
+    """
     if any(getattr(part, "every_version", False) for part in walk_plan(relation)):
         return ()
     return tuple(tuple(sorted(key)) for key in upsert_keys(relation))

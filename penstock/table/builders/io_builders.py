@@ -154,7 +154,7 @@ def build_from_changelog(builder: Builder, node: nodes.FromChangelog, input: Dat
 
 # --- sinks ---
 def _written_form(builder: Builder, node: PhysicalNode) -> OutputForm:
-    """Return the form of the rows before a sink, under the column names of the table."""
+    """Return the form in which rows reach a sink. Columns have the names of the sink's table."""
     return builder.form_of(node.relation, arrow_schema(node.relation.columns, node.changelog))
 
 

@@ -105,7 +105,7 @@ def view_of(
 
 
 def table_entry(relation: Relation, declared: Schema | None) -> CatalogBaseTable:
-    """Return a catalog's entry for a Table, with its declared schema if it is no query."""
+    """Return the catalog's entry for a view of a Table. `declared` is the schema of a table that is not a query."""
     entry = view_of(relation)
     return entry if declared is None else replace(entry, schema=declared)
 

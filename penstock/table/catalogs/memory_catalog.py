@@ -219,7 +219,7 @@ class CatalogFunction:
     language: str = "PYTHON"
     function: Any = field(default=None, compare=False)
     resources: tuple[str, ...] = ()
-    """What USING names, such as `ResourceUri{resourceType=JAR, uri='f.jar'}`. Nothing is loaded from it."""
+    """Resources after USING, such as `ResourceUri{resourceType=JAR, uri='f.jar'}`. They are never loaded."""
 
     @staticmethod
     def create_instance(class_name: str, function_language: str = "PYTHON") -> CatalogFunction:

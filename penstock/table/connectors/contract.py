@@ -142,7 +142,7 @@ class Connector:
     """True if the stream of its source has watermarks, for tables that declare SOURCE_WATERMARK()."""
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
-        """Return two booleans: if a source brings more than inserts, and if these are upserts without UPDATE_BEFORE."""
+        """Return two booleans: whether a source sends changes besides inserts, and whether these lack UPDATE_BEFORE."""
         return False, False
 
     def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:

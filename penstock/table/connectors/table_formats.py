@@ -171,7 +171,7 @@ def _instants(columns: Columns) -> Callable[[Row], Row] | None:
 
 @dataclass(frozen=True)
 class Instants:
-    """Makes Instants of the moments at some positions of a row."""
+    """Turns the datetimes at some positions of a row into Instants."""
 
     places: tuple[int, ...]
 

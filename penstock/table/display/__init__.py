@@ -1,1 +1,1 @@
-"""How tables, results and environments show themselves: printed, in notebooks, and live while a query runs."""
+"""Displays of tables, results and environments: printed, in notebooks, and live while a query runs."""

@@ -1,4 +1,4 @@
-"""How a TableEnvironment shows itself: by the tables and functions that it knows."""
+"""The display of a TableEnvironment: the tables and functions that it knows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.base.display.html_parts import Heading, grid, head, note, whole
 
 
 class ShowsCatalog:
-    """What an environment of tables shows: where it is, and what has a name there."""
+    """Displays a table environment: its mode, its current database, and the tables, views and functions there."""
 
     @property
     def is_batch(self) -> bool:

@@ -37,7 +37,7 @@ class KnownRows:
 
 
 class ShowsResult:
-    """What a result shows. The rows of a query appear as they come, and can still be read afterwards."""
+    """Displays a result. The rows of a query appear as they come, and can still be read afterwards."""
 
     _schema: ResolvedSchema
     _kind: int

@@ -21,7 +21,7 @@ _ENDLESS = "The table never ends: execute() follows it."
 
 
 class ShowsTable:
-    """What a Table shows: its schema, and its first rows where that is wanted."""
+    """Displays a Table: its schema, and its first rows if this is switched on."""
 
     relation: Relation
     t_env: TableEnvironment

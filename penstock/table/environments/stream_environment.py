@@ -189,7 +189,7 @@ class _Retraction:
 
 
 def _as_declared(type_info: TypeInformation) -> Callable[[Row], Any]:
-    """Return a function that gives a row the form of a type: a tuple, or the names of the fields."""
+    """Return a function that makes values of a type: tuples, or rows with the field names of the type."""
     if isinstance(type_info, TupleTypeInfo):
         return tuple
     return Row(*type_info.get_field_names()) if isinstance(type_info, RowTypeInfo) else Row
@@ -253,7 +253,7 @@ def _name_of(stream: DataStream) -> str:
 
 
 def _name_by_position(relation: Relation, fields: list[Any]) -> Relation | None:
-    """Rename the first fields of the stream if all unknown names are plain new names. Otherwise return None."""
+    """Rename the first columns by position. Return None if a field is no plain name, or if its name exists."""
     names = [column_name(one) for one in fields]
     if any(name is None or name in relation.names() for name in names) or len(names) > len(relation.columns):
         return None

@@ -365,7 +365,7 @@ def _decorate(f: Any, *declared: Any) -> Any:
 
 Types = DataType | str | Sequence[DataType | str] | None
 Declarable: TypeAlias = Callable[..., Any] | UserDefinedFunction
-"""What can be declared: a plain function, or an object of a function class."""
+"""The objects that can be declared: plain functions, and objects of a function class."""
 DeclarableClass: TypeAlias = UserDefinedFunction | type[UserDefinedFunction]
 """An object of a function class, or the class itself."""
 

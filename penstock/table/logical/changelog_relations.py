@@ -33,7 +33,10 @@ def to_changelog(table: Relation, op: str = OP, mapping: Pairs | None = None) ->
 
 
 def from_changelog(table: Relation, op: str = OP, mapping: Pairs | None = None) -> Relation:
-    """Return the changelog that rows describe. `mapping` has pairs of codes, separated by commas, and kinds."""
+    """Return the changelog that the rows of a table describe. The column `op` says which kind of change a row is.
+
+    In each pair of `mapping`, the first part lists codes, separated by commas. The second is the kind that they mean.
+    """
     if op not in table.names():
         raise ValidationException(
             f"The op column '{op}' does not exist in the input schema; there are: {', '.join(table.names())}"

@@ -25,7 +25,10 @@ _BOUND = TimestampType(3, False)
 
 
 def window_table_of(relation: GroupWindow) -> Relation:
-    """Return a window table, an aggregate by keys and window, and a projection to the columns of the group window."""
+    """Return a plan with the same result: a window table, an aggregate over it, and a projection.
+
+    The aggregate groups by the keys and the window. The projection gives the columns of the group window.
+    """
     windows = _windows(relation)
     width = len(relation.input.columns)
     keys = (*relation.keys, width, width + 1, width + 2)

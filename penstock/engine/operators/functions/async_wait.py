@@ -45,7 +45,7 @@ class QueuedWatermark:
         Operator.watermark(operator, self.timestamp)
 
     def element(self) -> Element:
-        """Return the form of the mark in a checkpoint."""
+        """Return the form in which a checkpoint stores this mark."""
         return _WATERMARK, self.timestamp, None
 
 
@@ -60,7 +60,7 @@ class QueuedStatus:
         Operator.status(operator, self.idle)
 
     def element(self) -> Element:
-        """Return the form of the mark in a checkpoint."""
+        """Return the form in which a checkpoint stores this mark."""
         return _STATUS, self.idle, None
 
 

@@ -1,1 +1,1 @@
-"""How closely the neighbours of vertices are connected: modules for directed and for undirected graphs."""
+"""Connections among the neighbours of vertices: modules for directed and for undirected graphs."""

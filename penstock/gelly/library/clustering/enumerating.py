@@ -1,4 +1,4 @@
-"""What the algorithms on triangles share."""
+"""The common parts of the algorithms on triangles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of directed and undirected graphs share."""
+"""The common parts of the figures of directed and undirected graphs."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def _bytes(kind: t.DataType, aim: t.BinaryType | t.VarBinaryType) -> Convert:
 
 
 def _moments(kind: t.DataType, aim: t.DataType, zone: str) -> Convert:
-    """Return a conversion between dates and times, by way of a local time of the session's zone."""
+    """Return a conversion between types of dates and times. It goes through the local time in `zone`."""
     there = ZoneInfo(zone)
 
     def local(value: Any) -> datetime.datetime:

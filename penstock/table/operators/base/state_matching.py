@@ -77,7 +77,7 @@ class Pairs(NamedTuple):
     """For each pair, the position of the entry among the candidates."""
 
     def where(self, mask: Mask) -> Pairs:
-        """Return the pairs of a mask."""
+        """Return the pairs for which the mask is true."""
         return Pairs(self.positions[mask], self.picks[mask])
 
 

@@ -42,7 +42,7 @@ class ChangesAsRows(TableOperator):
 
 
 class RowsAsChanges(TableOperator):
-    """Sends each row as a change of the kind that the code in a column means. `kinds` are by code."""
+    """Sends each row as a change. The column `op` holds a code, and `kinds` gives the kind of change for each code."""
 
     def __init__(self, op: int, kinds: Mapping[str, int], form: OutputForm) -> None:
         super().__init__(form)

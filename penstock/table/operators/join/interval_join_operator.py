@@ -145,7 +145,7 @@ class IntervalJoin(TwoInputTableOperator):
     def _note(self, pairs: Pairs, candidates: list[Any], arrived: Keyed, met: dict[int, list[Kept]]) -> None:
         """Mark entries of the other side that have found their first match.
 
-        Add them to `met` by the code of their key.
+        Add them to `met`, under the code of their key.
         """
         picks, firsts = np.unique(pairs.picks, return_index=True)
         codes = arrived.codes[pairs.positions[firsts]]

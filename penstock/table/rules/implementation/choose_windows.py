@@ -126,9 +126,9 @@ def _with_slices(relation: Relation) -> Relation | None:
 
 
 def _leaves_bounds_alone(relation: Calc | Expand) -> bool:
-    """Return True if a relation only passes window bounds on.
+    """Return True if a relation passes window bounds on unchanged and does not compute with them.
 
-    A filter over sessions does not, as it changes sessions.
+    Return False for a filter or grouping sets over session windows, because these change the sessions.
     """
     windows = window_bounds(relation.input)
     if windows is None:

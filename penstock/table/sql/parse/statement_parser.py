@@ -298,7 +298,7 @@ _VERBS: dict[str, Callable[[Cursor], st.Statement]] = {
 
 
 GRAMMAR = Grammar(read_query, read_argument, SPECIAL, OWN_SYNTAX, between_moments)
-"""What stands inside of expressions."""
+"""The syntax inside of expressions."""
 
 
 def parse(text: str) -> list[st.Statement]:

@@ -180,7 +180,10 @@ class _Replacing:
 
     # --- values ---
     def _values(self, plan: Relation, exprs: Sequence[Rex]) -> tuple[Relation, tuple[Rex, ...]]:
-        """Return the relation with the values of all queries as further columns, and the expressions over it."""
+        """Join the values of all subqueries to `plan`, as further columns.
+
+        Return the joined relation, and `exprs` with each subquery replaced by its column.
+        """
         found: dict[Rex, Rex] = {}
         for query in _queries(exprs):
             args = tuple(rewritten(arg, found.get) for arg in query.args)

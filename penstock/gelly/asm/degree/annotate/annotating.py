@@ -1,4 +1,4 @@
-"""How degrees become values of vertices and edges."""
+"""Functions that add degrees to the values of vertices and edges."""
 
 from __future__ import annotations
 

@@ -69,11 +69,10 @@ class DistinctMembers(VectorFold):
     def turns(
         self, batch: pa.RecordBatch, groups: np.ndarray[Any, Any], keys: Sequence[Any], signs: pa.Array | None
     ) -> list[list[Any]]:
-        """Count the values of a batch.
+        """Count the values of a batch, and fold those that appeared or disappeared.
 
-        Return the groups of values that appeared or disappeared, and the parts of the inner fold.
-
-        `groups` has the group of each row, `keys` the key of each group.
+        Return the groups of these values, followed by the columns of the inner aggregate's parts. `groups` has the
+        group of each row, and `keys` has the key of each group.
         """
         found = self._find_values(batch, groups, signs)
         owners = found.column("group").to_pylist()
