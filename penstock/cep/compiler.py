@@ -290,7 +290,7 @@ class _Compiler:
             state.proceed(self._stop(condition, name), condition)
 
     def _add_stop_of_following(self, state: State) -> None:
-        """Let an event of the following not_followed_by element end the loop."""
+        """End the loop at an event of the next element, if that element is a not_followed_by."""
         following = self.following
         if following is not None and following.get_quantifier().strategy is ConsumingStrategy.NOT_FOLLOW:
             condition = self._take_condition(following)

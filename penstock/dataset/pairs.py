@@ -229,7 +229,7 @@ def distribute(refs: Refs, partitioning: Partitioning) -> Refs:
 
 # --- co-groups ---
 class CoGrouping(KeyedPair):
-    """A co-group that waits for its keys."""
+    """A co-group whose keys are not complete yet."""
 
     method = "co_group"
 
@@ -238,7 +238,7 @@ class CoGrouping(KeyedPair):
 
 
 class CoGroupOperator:
-    """A co-group that waits for its function."""
+    """A co-group with keys. `with_` adds the function."""
 
     def __init__(
         self,

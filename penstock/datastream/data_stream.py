@@ -527,7 +527,7 @@ class DataStream(ShowsStream, Settings, Generic[T_co]):
     ) -> DataStream[R]:
         """Add an operator to this stream, and return the stream of its results.
 
-        `results` is the function that returns them, unless it is the only function of the operator.
+        `results` holds the function that returns the results. It can be omitted if the operator has one function only.
         """
         results = results_of(operator) if results is None else results
         types = result_types(name, operator, type_info, results)

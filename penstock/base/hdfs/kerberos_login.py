@@ -115,7 +115,7 @@ def _entries(data: bytes) -> Iterator[bytes]:
 
 
 def _principal(entry: bytes) -> str:
-    """Return the principal of an entry, which begins with the number of its parts, its realm and its parts."""
+    """Return the principal of an entry. The entry begins with a number of parts, the realm, and the parts."""
     (count,) = _SHORT.unpack_from(entry)
     at, texts = _SHORT.size, []
     for _ in range(count + 1):

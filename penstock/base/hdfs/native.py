@@ -237,7 +237,7 @@ def _as_os_error(said: str) -> OSError:
 
 
 def _kerberos_error(reason: str) -> OSError:
-    """Return the error for a login that failed. Only a KDC that does not answer may be reached later."""
+    """Return the error for a login that failed: an OSError if the KDC was not reached, else a PermissionError."""
     text = f"the login to Kerberos failed: {reason}"
     return OSError(f"{text}. {_REALM}") if "KDC" in reason else PermissionError(f"{text}. {_LOGIN}")
 

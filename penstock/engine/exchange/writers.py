@@ -59,9 +59,9 @@ class Writer(ABC):
             builder.end()
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Send the marker to one target, to each in turn.
+        """Send the marker to one target. Successive markers go to successive targets.
 
-        Sending it to all targets would multiply the markers by the channels.
+        Sending each to all targets would multiply the markers by the channels.
         """
         self._all[self._marked % len(self._all)].marker(marker)
         self._marked += 1

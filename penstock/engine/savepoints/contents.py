@@ -42,7 +42,10 @@ def require_operator(there: Collection[str], uid: str) -> None:
 
 
 def find(metadata: Metadata, uid: str, name: str, window: bool = False, kind: str | None = None) -> Name:
-    """Return the only state with this name, of windows or not, and of this kind if it is given."""
+    """Return the only state of an operator with this name. Raise SnapshotError if there is none or several.
+
+    `window` chooses between state of windows and other state. Without `kind`, states of all kinds are searched.
+    """
     return find_among(states_of(metadata, uid), uid, name, window, kind)
 
 

@@ -17,7 +17,7 @@ Leaving = tuple[tuple[int, int], Writer, bool]
 
 
 class SlotParts:
-    """Lists of a slot's operators, gates and writers. The first request comes when every operator is open."""
+    """Lists of a slot's operators, gates and writers. Use it only when every operator is open."""
 
     def __init__(self, slot: Slot) -> None:
         self._slot = slot

@@ -76,7 +76,7 @@ class Neighbors:
                 yield part, batch
 
     def keep_higher(self, batches: Sequence[Any]) -> None:
-        """Keep the neighbours of higher rank, by rank, given the degrees of all neighbours."""
+        """Keep the neighbours of higher rank, sorted by rank. `batches` has the degrees of all neighbours."""
         keys, degrees = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         if batches:
             keys = np.concatenate([numbers * self.base + others for numbers, others, _ in batches])

@@ -23,7 +23,7 @@ log = logging.getLogger("penstock.job")
 
 
 def application_of(context: SparkContext) -> bytes | None:
-    """Return a description by which another driver can end this application; None if its manager needs no help."""
+    """Return data with which a later driver can end this application; None if the cluster manager ends it itself."""
     if not context.master.startswith((STANDALONE, KUBERNETES)):
         return None
     return json.dumps({"master": context.master, "id": context.applicationId}).encode()

@@ -51,7 +51,7 @@ class Cell(ABC):
         return None if value is None else self._plain(value)
 
     def learn(self, value: Any) -> Cell:
-        """Return a cell that one more value fits."""
+        """Return a cell that accepts the values of this one and one more value."""
         if value is None:
             return self
         try:

@@ -269,7 +269,7 @@ def endless_sources(stream: DataStream) -> list[str]:
 
 
 def _different(found: Sequence[Translated | Refused]) -> list[Translated]:
-    """Return the relations that are DataFrames. INSERTs that write the same rows count once."""
+    """Return the queries that Spark SQL runs. Queries with the same DataFrame count once."""
     return list({id(query.frame): query for query in found if not isinstance(query, Refused)}.values())
 
 

@@ -212,9 +212,9 @@ def fold_rows(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any])
 
 
 def _chosen(fold: Choose, numbers: Numbers, groups: Groups, before: list[Any], earlier: Any, shift: int) -> Any | None:
-    """Return, by row in the order of groups, the number of the best row of the group so far.
+    """Return, for each row, the number of the best row of its group up to this row.
 
-    Numbers count from the first earlier row.
+    Rows are in the order of groups. Numbers count the earlier rows first, and then the rows of the batch.
     """
     extremes = _running(Accumulate(fold.field, max if fold.largest else min), numbers, groups, before)
     if extremes is None:

@@ -35,7 +35,7 @@ class CalciteContextException(ValidationException):
 
 @contextmanager
 def of_definition() -> Iterator[None]:
-    """Convert errors of the block into errors of a definition."""
+    """Turn a ValidationException of the block into a CalciteContextException, as Flink does in a definition."""
     try:
         yield
     except ValidationException as problem:

@@ -355,7 +355,7 @@ def _join(left: Relation, right: Relation, kind: JoinKind, condition: Rex | None
 
 
 def _behind(rex: Rex, width: int, more: int) -> Rex:
-    """Return a condition for a join whose left side has `more` columns after its first `width`."""
+    """Return a condition of a join, after `more` columns were inserted behind the first `width`."""
 
     def change(one: Rex) -> Rex | None:
         late = isinstance(one, InputRef) and one.index >= width
