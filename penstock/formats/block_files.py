@@ -20,7 +20,7 @@ class BlocksReader(FormatReader):
     def __init__(self, blocks: Iterator[Block], position: tuple[int, int]) -> None:
         """Read `blocks`, starting at the position.
 
-        `blocks` begins with the block of the position; if it is empty, the reader has ended.
+        `blocks` begins with the block of the position. Without any block, the reader is at its end.
         """
         self._blocks = blocks
         self._batches: Iterator[Sequence[Any]] = iter(())

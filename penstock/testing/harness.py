@@ -46,7 +46,7 @@ class _PushedReader(Reader):
 
 
 class _EndMarker:
-    """Passes everything on except the end, which ends the source instead."""
+    """Passes everything on except the end of the stream, which is recorded in the reader."""
 
     def __init__(self, reader: Reader, output: Receiver) -> None:
         self._reader = reader

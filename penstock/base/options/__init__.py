@@ -1,1 +1,1 @@
-"""Options of the configuration: their one kind, and the parsers of their texts. Each layer has a list of its own."""
+"""The class of all options of the configuration, and the parsers of their texts. Each layer lists its own options."""

@@ -42,7 +42,10 @@ def combine_metrics(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def _ways(described: dict[str, Described]) -> dict[str, str]:
-    """Return the ways to combine readings of several slots, by reading. Readings without a way are added up."""
+    """Return, for the name of each reading, how the values of several slots are combined.
+
+    Readings that are not in the result are added up.
+    """
     return {
         f"{full}.{part}" if part else full: way
         for full, metric in described.items()

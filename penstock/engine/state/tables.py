@@ -226,7 +226,7 @@ class Tables(Protocol):
         """Create an empty table. `owner` and `name` together are unique in a slot."""
 
     def figures(self, wanted: Sequence[str]) -> dict[str, int]:
-        """Return those of a database's own figures that are wanted, by the names of its metrics."""
+        """Return the wanted figures of the database, by name. Without a database there are none."""
 
     def close(self) -> None:
         """Release the resources of the tables outside this process's memory."""

@@ -74,7 +74,7 @@ class ColumnPanes:
         return bool(times.min() > lowest and times.max() <= MAX_TIMESTAMP - size)
 
     def _behind(self, columns: Columns, watermark: int) -> Any:
-        """Return, by row, whether its window, the only one, is over."""
+        """Return, for each row, whether its window is over. Rows have one window each."""
         return self._latest_start(columns) + self._assigner.size - 1 <= watermark
 
     def _latest_start(self, columns: Columns) -> Any:

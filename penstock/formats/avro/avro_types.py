@@ -63,7 +63,7 @@ def row_type_of(schema: str) -> RowTypeInfo:
 
 
 def to_rows(schema: str) -> Convert:
-    """Return the function that makes a row from a record of fastavro. Times get no zone, as of UTC."""
+    """Return the function that makes a row from a record of fastavro. Times are in UTC, without a zone."""
     return or_same(Shape(parse_schema(schema)).from_avro(parse_schema(schema)))
 
 
@@ -79,7 +79,7 @@ def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
 
 
 def from_rows(schema: str) -> Convert:
-    """Return the function that makes a record for fastavro from a row. Times without a zone are of UTC."""
+    """Return the function that makes a record for fastavro from a row. Times without a zone are taken as UTC."""
     return or_same(Shape(parse_schema(schema)).to_avro(parse_schema(schema)))
 
 

@@ -29,7 +29,7 @@ __all__ = ["CloseableIterator", "TableResult"]
 
 
 class CloseableIterator(Generic[T_co]):
-    """The rows of a result, without names as PyFlink gives them, or the records that they were asked for as.
+    """Iterator over the rows of a result. As in PyFlink, rows have no field names. Rows may also be converted to records.
 
     Closing it, or leaving its `with` block, ends a query that still runs.
     """

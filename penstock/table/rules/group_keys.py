@@ -1,4 +1,7 @@
-"""Group keys that follow from other ones: beside a key of the input they cannot make further groups."""
+"""The removal of group keys that other group keys determine.
+
+If some of the group keys are a unique key of the input, the others cannot split any group.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ _OTHERS = (t.CharType, t.VarCharType, t.DateType, t.TimestampType, t.LocalZonedT
 
 
 def with_needed_keys(relation: Relation) -> Relation:
-    """Group an aggregate by a key of its input alone, as Flink does in BATCH mode, if its keys have one and more.
+    """Group an aggregate by a unique key of its input alone, as Flink does in BATCH mode.
 
-    The other keys become MIN, which is their only value unless rows break the key.
+    This needs group keys that contain the unique key and more columns. Those columns become MIN. A group has a single
+    value of each, unless rows violate the unique key.
     """
     if not isinstance(relation, Aggregate):
         return relation
