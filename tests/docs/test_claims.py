@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from penstock import errors
+from penstock.service.cli import app
 from penstock.service.options import gateway_options
+from penstock.service.options.environment_options import default_parallelism
 from penstock.service.options.rest_options import OPTIONS as REST_OPTIONS
 from penstock.service.server.cli import app as server_app
 
@@ -155,8 +158,48 @@ CLAIMS = [
         "| `InvalidParallelism` | a parallelism outside 1 to max parallelism",
         "tests/unit/test_bad_input.py::test_a_parallelism_that_is_none",
     ),
+    (
+        "docs/configuration.md",
+        "| `parallelism.default` | | cores of this machine |",
+        "tests/docs/test_claims.py::test_the_command_shows_the_default_parallelism",
+    ),
+    (
+        "docs/security.md",
+        "A setting is a secret if its name contains",
+        "tests/docs/test_stated_figures.py::test_every_part_of_a_secret_name_is_listed",
+    ),
+    (
+        "docs/columns.md",
+        "If the number of rows changes, every row gets the latest timestamp of its batch.",
+        "tests/unit/runtime/test_batches.py::test_other_results_have_the_latest_timestamp_of_their_batch",
+    ),
+    (
+        "docs/kafka-to-postgres.md",
+        "PostgreSQL gets every order once, and the total of each customer",
+        "tests/connectors/kafka/test_kafka_to_postgres.py::test_the_query_of_the_page_sums",
+    ),
+    (
+        "docs/sql/connectors.md",
+        "with `k_`, the column `k_id` is the field `id` of the message's key",
+        "tests/connectors/kafka/test_kafka_tables.py::test_a_prefix_tells_columns_of_the_key_from_those_of_the_value",
+    ),
 ]
 """A page, a sentence of it, and the test that checks the sentence."""
+
+
+UNCLEAR = [
+    ("docs/sql/how-a-query-runs.md", "pairs are made"),
+    ("docs/sql/how-a-query-runs.md", "but for versions that a temporal join needs"),
+    ("docs/sql/how-a-query-runs.md", "rows go that others of the batch beat"),
+    ("docs/sql/connectors.md", "what columns of the key begin with"),
+    ("docs/columns.md", "The second rule never makes a row late"),
+    ("docs/queryable-state.md", "which counts up within the epoch"),
+    ("docs/metrics.md", "Counting costs a chunk"),
+    ("docs/rest.md", "404 for what is not there"),
+    ("docs/connectors/formats.md", "not greater than the greater"),
+    ("docs/time.md", "that time is the longest"),
+]
+"""Pages, and phrases that readers did not understand. Each page says the same thing in other words now."""
 
 
 @pytest.mark.parametrize(("name", "sentence", "test"), CLAIMS, ids=[f"{name}: {text}" for name, text, _ in CLAIMS])
@@ -164,6 +207,53 @@ def test_a_claim_is_on_its_page_and_its_test_exists(name: str, sentence: str, te
     assert sentence in page(name)
     path, _, function = test.partition("::")
     assert re.search(rf"^ *def {function}\(", (ROOT / path).read_text(), re.M), f"{path} has no {function}"
+
+
+@pytest.mark.parametrize(("name", "phrase"), UNCLEAR)
+def test_an_unclear_phrase_does_not_come_back(name: str, phrase: str) -> None:
+    assert phrase not in page(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "target"),
+    [
+        ("docs/index.md", "Where to go", "kafka-to-postgres.md"),
+        ("docs/index.md", "Where to go", "sql/index.md"),
+        ("docs/index.md", "Where to go", "fault-tolerance.md"),
+        ("docs/index.md", "Where to go", "server.md"),
+        ("docs/index.md", "Where to go", "errors.md"),
+        ("docs/kafka-to-postgres.md", "From Kafka to PostgreSQL, exactly once", "index.md#install"),
+        ("docs/time.md", "Timestamps and watermarks", "windows.md#late-records"),
+        ("docs/errors.md", "Errors", "#what-to-do"),
+    ],
+)
+def test_a_section_leads_the_reader_on(name: str, heading: str, target: str) -> None:
+    _, found, section = (ROOT / name).read_text().partition(f"# {heading}\n")
+    assert found and f"]({target})" in re.split(r"^#", section, maxsplit=1, flags=re.M)[0]
+
+
+def test_no_page_installs_from_an_index_that_does_not_have_the_package() -> None:
+    """Home explains the brackets. A plain `pip install penstock` as a command would fail."""
+    commands = [
+        f"{path.name}: {line}"
+        for path in (ROOT / "docs").rglob("*.md")
+        for line in path.read_text().splitlines()
+        if re.match(r""" *(\$ )?pip install ["']?penstock(?!\[| @)""", line)
+    ]
+    assert commands == []
+    assert 'pip install "penstock[kafka,postgres] @ $PENSTOCK"' in page("docs/index.md")
+
+
+def test_the_page_on_errors_begins_with_the_steps_after_a_failure() -> None:
+    text = (ROOT / "docs/errors.md").read_text()
+    places = [text.index(part) for part in ("page Exceptions", "`penstock logs JOB`", "\nPenstockError\n")]
+    assert places == sorted(places)
+    assert "`" not in text.partition("```\nPenstockError\n")[2].partition("```")[0]
+
+
+def test_the_command_shows_the_default_parallelism() -> None:
+    shown = CliRunner().invoke(app, ["config", "parallelism.default"]).stdout
+    assert shown == f"parallelism.default: {default_parallelism()}  (default)\n"
 
 
 def test_a_program_reads_no_variable_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

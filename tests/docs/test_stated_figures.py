@@ -35,6 +35,7 @@ from penstock.formats.csv import csv_quotes
 from penstock.metrics import histogram
 from penstock.service.launch import termination
 from penstock.service.options import gateway_options
+from penstock.service.options.environment_options import OPTIONS
 from penstock.service.options.rest_options import OPTIONS as REST_OPTIONS
 from penstock.service.reporters import reporter_configuration, reporter_threads
 from penstock.service.rest.answers import checkpoints
@@ -76,6 +77,11 @@ def default_of(function, argument):
 def rest_default(name):
     default = next(option.default for option in REST_OPTIONS if option.name == f"rest.flamegraph.{name}")
     return int(default.removesuffix(" ms"))
+
+
+def option_default(name: str, unit: str) -> int:
+    default = next(option.default for option in OPTIONS if option.name == name)
+    return int(default.removesuffix(f" {unit}"))
 
 
 def cleanup_size():
@@ -150,6 +156,9 @@ FIGURES = [
     ("state.md", "checks n entries instead of {};", lambda: WORDS[cleanup_size()]),
     ("storage.md", "up to {} times within seven seconds", lambda: WORDS[storage.ATTEMPTS - 1]),
     ("storage.md", "up to five times within {} seconds", lambda: WORDS[round(sum(storage._WAITS))]),
+    ("time.md", "of processing time ({} ms unless", lambda: option_default("pipeline.auto-watermark-interval", "ms")),
+    ("time.md", "`set_buffer_timeout` ({} ms by", lambda: option_default("execution.buffer-timeout.interval", "ms")),
+    ("time.md", "`penstock.epoch.max-time`, {} s.", lambda: option_default("penstock.epoch.max-time", "s")),
     ("streams.md", "a buffer of {} elements", lambda: f"{source_function.BUFFERED_ELEMENTS:,}"),
     ("streams.md", "files over {} MiB are split", lambda: file_source.SPLIT_BYTES >> 20),
 ]
