@@ -236,7 +236,7 @@ class DirectedConfiguration(IterationConfiguration):
 
     @property
     def other_ends(self) -> tuple[int, ...]:
-        """Positions, within an edge, of the ids of the vertices that values flow to: 0 for the source, 1 for the target."""
+        """Ends of an edge that values flow to: 0 is the source, 1 the target."""
         ends = {EdgeDirection.OUT: (1,), EdgeDirection.IN: (0,), EdgeDirection.ALL: (0, 1)}
         return ends[self.direction]
 

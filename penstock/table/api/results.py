@@ -29,7 +29,7 @@ __all__ = ["CloseableIterator", "TableResult"]
 
 
 class CloseableIterator(Generic[T_co]):
-    """Iterator over the rows of a result. As in PyFlink, rows have no field names. Rows may also be converted to records.
+    """Iterator over the rows of a result, without field names as in PyFlink, or over records made from them.
 
     Closing it, or leaving its `with` block, ends a query that still runs.
     """
