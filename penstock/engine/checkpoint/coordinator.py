@@ -197,7 +197,7 @@ class Coordinator:
         return order
 
     def locate(self, number: int, positions: Mapping[str, Any]) -> None:
-        """Take in the enumerators' positions for when the epoch of this checkpoint has read its assignments."""
+        """Store the enumerators' positions after the assignments of the epoch that ends with this checkpoint."""
         enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
         self._pending[number].enumerators = enumerators
 

@@ -92,7 +92,7 @@ class DriverParts:
         return min((due for e in self._enumerators.values() if (due := e.due_in()) is not None), default=None)
 
     def positions(self) -> dict[str, Any]:
-        """Return the enumerators' positions by source uid, for when this epoch has read its assignments."""
+        """Return the enumerators' positions after the assignments of this epoch, by source uid."""
         return {self._plan.nodes[node].uid: e.position() for node, e in self._enumerators.items()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:

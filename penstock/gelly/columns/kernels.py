@@ -118,7 +118,7 @@ def check_rounds(name: str, rounds: Any) -> int:
 
 
 def check_limits(name: str, first: Any, second: Any) -> tuple[int, float | None]:
-    """Return the number of iterations and the threshold, given either or both: a whole number is that of iterations."""
+    """Return the number of iterations and the threshold. If only one is given, a float is the threshold."""
     iterations, threshold = (2**31 - 1, first) if isinstance(first, float) and second is None else (first, second)
     if threshold is not None and (not isinstance(threshold, float) or not threshold > 0):
         raise InvalidArgument(f"{name}: the threshold must be a float above 0, not {threshold!r}")

@@ -20,9 +20,9 @@ class Spread:
         self.active = np.ones(len(values), dtype=bool)
 
     def admit(self, values: Any) -> Any:
-        """Return values that have come, in the type of the own ones. If the types differ, all become objects.
+        """Return received values in the type of this part's values. If the types differ, all become objects.
 
-        A part whose values are all integers may be next to one with other values.
+        The values of one part may all be integers, while another part has other values.
         """
         if values.dtype != self.values.dtype:
             self.values, values = self.values.astype(object), values.astype(object)
@@ -107,7 +107,10 @@ class CommonLabel(Propagation):
 
 
 def choose_labels(targets: Any, labels: Any, own: Any) -> tuple[Any, Any]:
-    """Return the vertices with messages, and the label of each. The own one counts where none comes twice."""
+    """Return the vertices with messages, and the label of each.
+
+    If no label comes twice, a vertex keeps its own label, provided that it is the greatest.
+    """
     distinct, codes = np.unique(labels, return_inverse=True)
     pairs, counts = np.unique(targets * len(distinct) + codes, return_counts=True)
     vertices, codes = np.divmod(pairs, len(distinct))

@@ -23,7 +23,10 @@ def refuse_batch() -> None:
 
 
 def to_changelog(table: Relation, op: str = OP, mapping: Pairs | None = None) -> Relation:
-    """Return the changes of a table as rows. `mapping` has pairs of kinds, separated by commas, and codes."""
+    """Return the changes of a table as rows. The column `op` has the code of the kind of change.
+
+    In each pair of `mapping`, the first part lists kinds, separated by commas. The second is the code for them.
+    """
     pairs = _PLAIN if mapping is None else _split_keys(mapping)
     _check_kinds((kind for kind, _ in pairs), "")
     if op in table.names():

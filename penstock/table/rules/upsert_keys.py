@@ -90,7 +90,7 @@ def _of_source(relation: Scan | StreamScan) -> list[Key]:
 
 
 def _project_keys(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
-    """Return the keys whose columns all remain, in every place where they occur."""
+    """Return the keys whose columns all remain. A column that occurs several times gives several keys."""
     places: dict[int, list[int]] = {}
     for place, expr in enumerate(exprs):
         column = same_column(expr)

@@ -96,7 +96,7 @@ class RequestLoop:
         return [over.popleft() for _ in range(len(over))]
 
     def take_some(self) -> list[Request]:
-        """Take finished requests where at least one must finish within the timeout. Raise an error if none does."""
+        """Take the finished requests, at least one. Raise an error if none finishes within the timeout."""
         patience = self._timeout + BLOCKED_SECONDS
         taken = self.take(patience)
         if not taken:

@@ -39,7 +39,7 @@ class Watch:
 
     # --- from the slot's thread ---
     def enter(self, patience: bool) -> bool:
-        """Take the reader over, with `patience` after waiting for it. Return False if the watch is using it."""
+        """Take the reader over. With `patience`, wait for it; otherwise return False if the watch is using it."""
         with self._changed:
             self._watching = False
         return self._mine.acquire(blocking=patience)

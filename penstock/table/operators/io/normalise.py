@@ -26,10 +26,10 @@ class ChangelogNormalize(HoldingTableOperator):
         every_version: bool = False,
         dated_deletions: bool = False,
     ) -> None:
-        """Create an operator. The last two are for temporal joins, which need all versions.
+        """Create an operator. `every_version` and `dated_deletions` are for temporal joins, which need all versions.
 
-        With `every_version`, each of several rows counts. With `dated_deletions`, a deletion is sent with the time that
-        it has.
+        With `every_version`, each row of a key in an epoch counts. With `dated_deletions`, a deletion is sent with its
+        own time.
         """
         super().__init__(keys, form)
         self.ttl = ttl

@@ -177,7 +177,11 @@ def _extremes(
 
 
 def _best(better: np.ufunc, numbers: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
-    """Return the best number between each start and end, which is the better one of two overlapping powers of two."""
+    """Return the best number between each start and end.
+
+    The best numbers of all stretches with a power of two as length are computed first. Two of these stretches, which
+    may overlap, cover any other one.
+    """
     lengths = ends - starts
     found, level, width = np.empty(len(starts), "int64"), numbers, 1
     while True:

@@ -78,9 +78,9 @@ class TopN(HoldingTableOperator):
 
     # --- rows that stay, in columns ---
     def _many(self, batch: pa.RecordBatch) -> None:
-        """Process a large batch.
+        """Process a large batch. Drop the rows that cannot get one of the first ranks.
 
-        Drop the rows that others of the batch or the stored rows exclude from the first ranks.
+        Other rows of the batch or stored rows rank higher than these.
         """
         most = self.spec.last
         assert most is not None

@@ -36,9 +36,10 @@ class WindowSpec:
     offset: int = 0
 
     def bounds(self, times: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """Return starts and ends of the windows of each time: as many pairs as the largest number of windows of a row.
+        """Return a pair (starts, ends) of arrays for each possible window of a row.
 
-        If a row does not belong to a window, the end of that window is not after the time of the row.
+        A row may have fewer windows than there are pairs. In the pairs that it does not need, the end of the window is
+        not after the row's time.
         """
         if self.kind == WindowKind.TUMBLE:
             start = self._floor(times, self.size)

@@ -139,7 +139,7 @@ def _looks_up(relation: Join, time: int) -> bool:
 def _materializes(settings: QuerySettings, relation: Insert, input: PhysicalNode, table: Declared) -> bool:
     """Return True if a key of the sink can get a second row before the first one is retracted.
 
-    Refuse a query without ON CONFLICT whose rows of several keys have one key of the sink.
+    Refuse a query without ON CONFLICT if rows with different keys of the query may have the same key of the sink.
     """
     choice = settings.word(UPSERT_MATERIALIZE, "AUTO")
     if choice != "AUTO":

@@ -55,7 +55,7 @@ _ONLY_MATCH = {"MATCH_ROWTIME", "MATCH_PROCTIME", "CLASSIFIER", "MATCH_NUMBER", 
 class ExpressionBinder:
     """Binds expressions over a scope.
 
-    `aggregates` is None where aggregate functions are allowed. Otherwise it says in an error where they stand.
+    `aggregates` is None where aggregate functions are allowed. Elsewhere it is a text for the error that refuses them.
     """
 
     session: Session
@@ -85,7 +85,7 @@ class ExpressionBinder:
         return tuple(self.bind(node) for node in nodes)
 
     def condition(self, node: Node, clause: str) -> Rex:
-        """Return a typed condition. Refuse other types in the name of the clause."""
+        """Return a typed condition. Raise an error that names the clause if the type is not BOOLEAN."""
         rex = self.bind(node)
         if isinstance(rex.type, NullType):
             return self.functions.cast(rex, BooleanType())

@@ -108,7 +108,10 @@ def bind_groups(
     aggregates: Sequence[Aggregated],
     properties: Sequence[WindowProperty],
 ) -> tuple[Relation, Lift]:
-    """Return the aggregate, and a function that rewrites expressions over its input to expressions over it."""
+    """Return the aggregate, and a function for the expressions above it.
+
+    The function turns an expression over the input of the aggregate into one over its output.
+    """
     expands = groups.sets != [tuple(range(len(groups.keys)))]
     exprs = list(groups.keys)
     base = len(exprs) if expands else 0
@@ -129,7 +132,10 @@ def bind_groups(
 
 
 def _prepare(call: Aggregated, exprs: list[Rex], base: int) -> AggregateCall:
-    """Return the call over columns. With grouping sets, arguments are columns apart from keys, which become NULL."""
+    """Return the call over columns. The expressions of its arguments are added to `exprs`.
+
+    With grouping sets, an argument never shares a column with a key, because the columns of keys become NULL.
+    """
 
     def column(rex: Rex) -> int:
         rest = exprs[base:]

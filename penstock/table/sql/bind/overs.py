@@ -11,7 +11,10 @@ from penstock.table.sql.bind.placeholders import Aggregated, Keyed, Spanned
 
 
 def bind_spans(relation: Relation, spans: Sequence[Spanned]) -> tuple[Relation, Callable[[Rex], Rex]]:
-    """Return the relation with a column for each OVER function, and a function that makes expressions use them."""
+    """Return the relation with a column for each OVER function, and a function for expressions.
+
+    The function replaces the OVER functions in an expression by these columns.
+    """
     width = len(relation.columns)
     exprs: list[Rex] = [relation.ref(index) for index in range(width)]
     windows: dict[tuple[object, ...], list[Spanned]] = {}

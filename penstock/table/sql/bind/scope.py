@@ -129,7 +129,7 @@ def _has_name(table: tuple[str, ...], prefix: Sequence[str]) -> bool:
 
 
 def _find_nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: Name) -> Rex | None:
-    """Return the field with this name in row columns or rows within them, or None. The least deep field counts."""
+    """Return the field with this name in row columns or rows within them, or None. The outermost one counts."""
     rows = [value for value in values if isinstance(value.type, RowType)]
     while rows:
         inside = [

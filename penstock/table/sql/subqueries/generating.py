@@ -1,4 +1,6 @@
-"""A correlated query for all surrounding rows at once: a join with the distinct values that it reads of them.
+"""A correlated query becomes one that is computed once, for all surrounding rows.
+
+It is joined with the distinct values that it reads from the surrounding rows.
 
 This works where a condition cannot be pulled up, such as below an aggregate with a comparison other than =. Every
 relation of the query gets the values as further columns at its end, and computes within each combination of them.
