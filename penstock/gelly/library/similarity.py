@@ -139,7 +139,10 @@ class AdamicAdarResult(NamedTuple):
 
 
 class AdamicAdar(MirrorsResults, GraphAlgorithm):
-    """Computes the similarity of all pairs of vertices with a common neighbour. One with a low degree counts more."""
+    """Computes the similarity of all pairs of vertices with a common neighbour.
+
+    The fewer neighbours a common neighbour has, the more it counts.
+    """
 
     def __init__(self) -> None:
         self.minimum_score = 0.0

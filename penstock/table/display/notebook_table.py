@@ -22,7 +22,7 @@ _COLOURS = {"RUNNING": GREEN, "FINISHED": BLUE, "FAILED": RED}
 
 
 class LiveTable:
-    """The rows that a query has left so far, below the cell that created it."""
+    """Shows the current rows of a query's result, below the cell that created it."""
 
     def __init__(
         self, schema: ResolvedSchema, rows: Rows, zone: str, status: Callable[[], str], newest: int, seconds: float
