@@ -81,6 +81,8 @@ class BasicTypeInfo(_NamedType[T]):
 
 @dataclass(frozen=True, repr=False)
 class BooleanTypeInfo(BasicTypeInfo[bool]):
+    """A truth value."""
+
     def _text(self, value: Any) -> str:
         return "true" if value else "false"
 
@@ -174,6 +176,8 @@ class BigDecimalTypeInfo(BasicTypeInfo[Decimal]):
 
 @dataclass(frozen=True, repr=False)
 class InstantTypeInfo(BasicTypeInfo[Instant]):
+    """A point in time, as an Instant with nanoseconds."""
+
     def _text(self, value: Instant) -> str:
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
         return f"{moment.isoformat()}{_fraction_by_thousands(value.nanos)}Z"
@@ -217,12 +221,16 @@ class DateTypeInfo(SqlTimeTypeInfo[datetime.date]):
 
 @dataclass(frozen=True, repr=False)
 class TimeTypeInfo(SqlTimeTypeInfo[datetime.time]):
+    """A time of day."""
+
     def _text(self, value: datetime.time) -> str:
         return value.strftime("%H:%M:%S")
 
 
 @dataclass(frozen=True, repr=False)
 class TimestampTypeInfo(SqlTimeTypeInfo[datetime.datetime]):
+    """A date and a time of day, without a zone."""
+
     def _text(self, value: datetime.datetime) -> str:
         fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
         return f"{value.replace(microsecond=0, tzinfo=None).isoformat(' ')}.{fraction}"

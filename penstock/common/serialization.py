@@ -134,6 +134,8 @@ class Encoder(ABC, Generic[IN]):
 @check_arguments
 @dataclass(frozen=True)
 class SimpleStringEncoder(Encoder[Any]):
+    """Writes each value as one line of text in a charset."""
+
     charset: str = "UTF-8"
 
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:

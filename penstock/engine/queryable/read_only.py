@@ -39,6 +39,8 @@ class ReadOnly:
 
 
 class ReadOnlyValueState(ReadOnly, ValueState[Any]):
+    """The value of a lookup."""
+
     def value(self) -> Any:
         return deepcopy(self._held)
 
@@ -46,6 +48,8 @@ class ReadOnlyValueState(ReadOnly, ValueState[Any]):
 
 
 class ReadOnlyListState(ReadOnly, ListState[Any]):
+    """The list of a lookup."""
+
     def get(self) -> list[Any]:
         return deepcopy(list(self._held))
 
@@ -53,6 +57,8 @@ class ReadOnlyListState(ReadOnly, ListState[Any]):
 
 
 class ReadOnlyReducingState(ReadOnly, ReducingState[Any]):
+    """The reduced value of a lookup."""
+
     def get(self) -> Any:
         return deepcopy(self._held)
 
@@ -69,6 +75,8 @@ class ReadOnlyAggregatingState(ReadOnly, AggregatingState[Any, Any]):
 
 
 class ReadOnlyMapState(ReadOnly, MapState[Any, Any]):
+    """The map of a lookup."""
+
     def get(self, key: Any) -> Any:
         return deepcopy(self._held.get(key))
 

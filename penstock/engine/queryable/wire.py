@@ -74,12 +74,14 @@ def proof(token: str, side: str, nonces: tuple[str, str]) -> str:
 
 # --- requests and answers ---
 def request_to_json(request: QueryRequest) -> dict[str, Any]:
+    """Return a request as JSON. Fields that are not set are left out."""
     keys = None if request.keys is None else [key_to_json(key) for key in request.keys]
     fields = {"keys": keys, "groups": request.key_groups, "limit": request.limit, "token": request.token}
     return {"name": request.name, **{name: value for name, value in fields.items() if value is not None}}
 
 
 def request_from_json(sent: Any) -> QueryRequest:
+    """Return the request in a client's JSON. Raise an error if it is malformed."""
     try:
         keys, groups = sent.get("keys"), sent.get("groups")
         return QueryRequest(
@@ -96,6 +98,7 @@ def request_from_json(sent: Any) -> QueryRequest:
 
 
 def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
+    """Return an answer as JSON."""
     cut = answer.cut
     return {
         "name": answer.name,
@@ -112,6 +115,7 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
 
 
 def answer_from_json(sent: dict[str, Any]) -> QueryAnswer:
+    """Return the answer in a server's JSON."""
     entries = [Entry(from_json(e[0]), len(e) > 1, from_json(e[1]) if len(e) > 1 else None) for e in sent["entries"]]
     keys = tuple(entry.key for entry in entries) if sent["keyed"] else None
     answer = QueryAnswer(sent["name"], sent["kind"], Cut(*sent["cut"]), keys, sent["next"])
@@ -120,11 +124,13 @@ def answer_from_json(sent: dict[str, Any]) -> QueryAnswer:
 
 
 def error_to_json(error: BaseException) -> dict[str, str]:
+    """Return an error as JSON: its message, and the nearest of its classes that `penstock.errors` has."""
     kind = next((base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base), QueryError)
     return {"kind": kind.__name__, "message": str(error)}
 
 
 def error_from_json(sent: Any) -> PenstockError:
+    """Return the error in a server's JSON. An unknown class becomes QueryError."""
     kind = getattr(errors, str(sent.get("kind")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, PenstockError) else QueryError
     return known(str(sent.get("message")))

@@ -37,6 +37,7 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 # --- reading ---
 def rows_of_record(rows: list[Row]) -> list[Row]:
+    """Return the rows that a record became, for EachRow."""
     return rows
 
 

@@ -38,6 +38,7 @@ class Prefixed(Options):
 
 
 def is_changelog(name: str | None) -> bool:
+    """Return True for a format whose messages describe changes, such as `debezium-json`."""
     return name in CHANGELOGS
 
 
