@@ -279,4 +279,4 @@ def _convert(key: str, value: Any, value_type: type) -> Any:
     try:
         return _CONVERSIONS.get(value_type, value_type)(value)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{key} is {value!r}, which is no {value_type.__name__}") from None
+        raise ConfigurationError(f"{key} is {value!r}, which is not a valid {value_type.__name__}") from None

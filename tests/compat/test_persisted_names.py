@@ -149,6 +149,7 @@ SAME_JOB = {
     "Gathered.put",
     "IterationDriver._combine",
     "IterationDriver.put",
+    "FeedbackEnumerator.put",
     "Place.__init__",
     "Entries._fetch",
     "Entries._fetch_all",

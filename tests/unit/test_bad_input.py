@@ -236,7 +236,7 @@ def test_no_key_selector_at_all(env, key):
 @pytest.mark.parametrize(
     ("build", "operator"),
     [
-        (lambda s: s.map(str, Types.INT()), "Map"),
+        (lambda s: s.map(lambda v: str(v), Types.INT()), "Map"),
         (lambda s: s.flat_map(lambda v: ["x"], Types.INT()), "Flat Map"),
         (lambda s: s.key_by(lambda v: v).map_with_state(lambda v, n: ("x", n), Types.INT()), "Map With State"),
     ],

@@ -108,7 +108,7 @@ def parse_duration(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
     unit = (match[2] or "ms") if match else ""
     if match is None or unit not in _UNIT_NANOS:
-        raise ConfigurationError(f"{text!r} is no duration; write a whole number and d, h, min, s, ms, µs or ns")
+        raise ConfigurationError(f"{text!r} is not a duration; write a whole number and d, h, min, s, ms, µs or ns")
     return int(match[1]) * _UNIT_NANOS[unit] // 1_000_000
 
 

@@ -120,7 +120,7 @@ def test_values_in_collections_cannot_be_cut(t_env: TableEnvironment, tmp_path: 
     [(LENGTHS, "IGNORE, TRIM_PAD or ERROR"), (NESTED, "IGNORE, ROWS or ROWS_AND_COLLECTIONS")],
 )
 def test_the_enforcers_have_few_words(t_env: TableEnvironment, key: str, allowed: str) -> None:
-    with pytest.raises(ValidationException, match=f"'{key}' is {allowed}, not 'drop'"):
+    with pytest.raises(ValidationException, match=f"'{key}' cannot be 'drop': it must be {allowed}"):
         t_env.get_config().set(key, "drop")
 
 

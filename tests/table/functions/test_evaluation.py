@@ -71,7 +71,7 @@ def test_a_batch_without_rows() -> None:
     [
         ("a / b", "/: division of 7 by zero"),
         ("a % b", "division of 7 by zero"),
-        ("CAST(s AS INT)", "CAST: 'x' cannot become INT"),
+        ("CAST(s AS INT)", "CAST: 'x' cannot be converted to INT"),
         ("SHA2(s, b)", "SHA2('12', 2) failed"),
     ],
 )

@@ -71,7 +71,7 @@ def test_what_is_no_temporal_table_function_is_refused(t_env: StreamTableEnviron
         history.create_temporal_table_function("rate", "currency")
     with pytest.raises(ValidationException, match="'now' is processing time"):
         history.create_temporal_table_function("now", "currency")
-    with pytest.raises(ValidationException, match=r"primary key.* there are currency, rate"):
+    with pytest.raises(ValidationException, match=r"primary key.* the columns are currency, rate"):
         history.create_temporal_table_function("ts", "money")
     t_env.create_temporary_function("rates", history.create_temporal_table_function("ts", "currency"))
     with pytest.raises(ValidationException, match=r"takes a time attribute of the left table, as in rates\(o.ts\)"):
