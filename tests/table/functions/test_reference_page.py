@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import _ONE_ROW, NOW, bound
 
 PAGE = (Path(__file__).parents[3] / "docs/sql/functions.md").read_text()
-ROW = re.compile(r"^\| `.*?` \| .* \| `([^`]*(?:`EXPR\$1`)?)` \| `(.*)` \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `.*?` \| .* \| `+([^`]*(?:`EXPR\$1`)?) ?`+ \| `(.*)` \|$", re.MULTILINE)
 ROWS = "(VALUES (1, 'a'), (2, 'b'), (2, 'b'), (CAST(NULL AS INT), 'c')) AS t(x, s)"
 
 
