@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 LINKED = [ROOT / "CONTRIBUTING.md", *PAGES]
-MOST_NOT_RUN = 4
+MOST_NOT_RUN = 5
 
 FENCE = re.compile(r"^```(\w*)")
 COMMENT = re.compile(r"^<!-- (.*) -->$")
@@ -62,6 +62,11 @@ def not_run(block: Block) -> bool:
     return block.language == "python" and block.directive.startswith("no-run")
 
 
+def on_spark(block: Block) -> bool:
+    """Whether a block is a program of Spark's own, which tests/spark/test_programs_of_pages.py runs."""
+    return block.directive == "on-spark"
+
+
 def run(block: Block, page: Path, module: types.ModuleType) -> None:
     # Empty lines in front, so that a traceback shows the line of the page.
     code = compile("\n" * block.line + block.text, named(page), "exec")
@@ -75,7 +80,7 @@ def test_python_blocks_run_and_print_what_the_page_says(page, capsys, monkeypatc
     printed = ""
     with in_process():
         for block in blocks(page):
-            if block.language == "python" and not not_run(block):
+            if block.language == "python" and not not_run(block) and not on_spark(block):
                 run(block, page, module)
                 printed = capsys.readouterr().out
             elif block.directive == "output":
@@ -87,6 +92,12 @@ def test_blocks_that_are_not_run_are_few_and_say_why():
     assert len(skipped) < MOST_NOT_RUN
     for page, block in skipped:
         assert re.fullmatch(r"no-run: .{10,}", block.directive), f"{page}:{block.line} gives no reason"
+
+
+@pytest.mark.parametrize("page", LINKED, ids=named)
+def test_emphasis_is_not_shown_as_asterisks(page):
+    prose = re.sub(r"^```.*?^```|`[^`]*`", "code", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"\*{3,}.*", prose) == []
 
 
 @pytest.mark.parametrize("page", LINKED, ids=named)
