@@ -14,6 +14,7 @@ from fsspec.spec import AbstractFileSystem
 from hdfs_native import Client, WriteOptions
 
 from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+from penstock.base.hdfs.native_calls import NativeCalls
 from penstock.base.hdfs.token_files import use_name_node
 
 READ_AHEAD = 1 << 20
@@ -39,6 +40,7 @@ _CODES = {
 """Errors of a name node that another attempt will not heal."""
 
 
+_calls = NativeCalls()
 _clients: list[Client] = []
 """Every client that was created, so that a forked process does not destroy one.
 
@@ -61,7 +63,7 @@ class NativeHdfs(AbstractFileSystem):
         if ":" in authority:
             use_name_node(authority)
         self._authority = f"{scheme}://{authority}"
-        with _as_os_errors():
+        with _calling():
             self._client = Client(
                 self._authority if authority else None,
                 configuration.defaults(PATIENCE),
@@ -79,7 +81,7 @@ class NativeHdfs(AbstractFileSystem):
 
     # --- finding ---
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        with _as_os_errors():
+        with _calling():
             return _file_info(self._client.get_file_info(self._strip_protocol(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
@@ -90,7 +92,7 @@ class NativeHdfs(AbstractFileSystem):
         return True
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        with _as_os_errors():
+        with _calling():
             listed = [_file_info(status) for status in self._client.list_status(self._strip_protocol(path), False)]
         return listed if detail else [status["name"] for status in listed]
 
@@ -99,7 +101,7 @@ class NativeHdfs(AbstractFileSystem):
 
     # --- changing ---
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
-        with _as_os_errors():
+        with _calling():
             self._client.mkdirs(self._strip_protocol(path), 0o755, create_parents)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
@@ -109,11 +111,11 @@ class NativeHdfs(AbstractFileSystem):
 
     def mv(self, path1: str, path2: str, overwrite: bool = False, **_: Any) -> None:
         """Rename. The name node refuses another file's name unless it may overwrite that file."""
-        with _as_os_errors():
+        with _calling():
             self._client.rename(self._strip_protocol(path1), self._strip_protocol(path2), overwrite)
 
     def rm(self, path: str, recursive: bool = False, maxdepth: int | None = None) -> None:
-        with _as_os_errors():
+        with _calling():
             if not self._client.delete(self._strip_protocol(path), recursive):
                 raise FileNotFoundError(f"'{path}' does not exist")
 
@@ -133,7 +135,7 @@ class NativeHdfs(AbstractFileSystem):
         cache_options: Any = None,
         **_: Any,
     ) -> Any:
-        with _as_os_errors():
+        with _calling():
             if mode == "rb":
                 return io.BufferedReader(_Reader(self._client.read(path)), READ_AHEAD)
             options = WriteOptions()
@@ -141,7 +143,7 @@ class NativeHdfs(AbstractFileSystem):
             return _Writer(self._client.create(path, options))
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
-        with _as_os_errors():
+        with _calling():
             file = self._client.read(self._strip_protocol(path))
             first, last = slice(start, end).indices(len(file))[:2]
             return bytes(file.read_range(first, last - first)) if last > first else b""
@@ -172,7 +174,7 @@ class _Reader(io.RawIOBase):
         return int(self._file.tell())
 
     def readinto(self, buffer: Any) -> int:
-        with _as_os_errors():
+        with _calling():
             data = self._file.read(min(len(buffer), len(self._file) - self.tell()))
         buffer[: len(data)] = data
         return len(data)
@@ -198,25 +200,26 @@ class _Sink(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        with _as_os_errors():
+        with _calling():
             return int(self._file.write(bytes(data)))
 
     def sync(self) -> None:
-        with _as_os_errors():
+        with _calling():
             self._file.hsync()
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with _as_os_errors():
+            with _calling():
                 self._file.close()
 
 
 @contextmanager
-def _as_os_errors() -> Iterator[None]:
-    """Raise errors of the client as OSError of the same kind, without the name node's stack of calls."""
+def _calling() -> Iterator[None]:
+    """Call the client. Raise its errors as OSError of the same kind, without the name node's stack of calls."""
     try:
-        yield
+        with _calls:
+            yield
     except OSError as error:
         if _GSSAPI.match(str(error)):
             raise _as_os_error(str(error)) from None

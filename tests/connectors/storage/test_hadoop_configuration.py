@@ -97,6 +97,35 @@ def test_a_forked_process_does_not_wait_for_threads_of_a_client():
     assert ended.stdout == "7\n"
 
 
+ENDING = """
+import sys, threading, time
+from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+from penstock.base.hdfs import native
+
+native.PATIENCE = dict.fromkeys(native.PATIENCE, "0")
+
+def ask():
+    hdfs = native.NativeHdfs("hdfs", "localhost:1", HadoopConfiguration())
+    while True:
+        try:
+            hdfs.exists("/file")
+        except OSError as error:
+            refused.set()
+
+refused = threading.Event()
+for _ in range(4):
+    threading.Thread(target=ask, daemon=True).start()
+assert refused.wait(60)
+"""
+
+
+def test_a_process_ends_well_while_daemon_threads_use_the_client():
+    """Python would end them in the code of the client, which aborts the process with SIGABRT."""
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=300, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("authority", "expected"),
     [
