@@ -176,3 +176,10 @@ def test_nobody_is_told_that_it_owns_a_job_which_another_has_taken(first):
         assert world.wrong == [], f"seed {seed}"
         taken.append(len(world.numbers))
     assert sum(taken) > 2 * BATCH, "the drivers displace each other"
+
+
+@pytest.mark.parametrize("seed", [766, 1697, 2397, 2435, 2499])
+def test_a_number_that_is_used_again_is_not_taken_for_the_earlier_one(seed):
+    world = World(seed)
+    world.play()
+    assert world.wrong == []

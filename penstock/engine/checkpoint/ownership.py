@@ -118,6 +118,8 @@ class Ownership(NoOwnership):
         self._clock = clock
         self._over = self._decided = False
         self._noted: tuple[int, bytes] | None = None
+        self._begun: tuple[int, bytes] | None = None
+        """Number and text of a token whose creation has begun. A call that failed may have created it."""
         self._stopped = threading.Event()
         self._changing = threading.Lock()
         """Held while the next token replaces this one. A check in the meantime would find no token."""
@@ -174,32 +176,39 @@ class Ownership(NoOwnership):
     def _claim(self, tokens: dict[int, bytes]) -> bool:
         """Create the next token, and delete the given ones. Return False if another driver was faster.
 
-        A number may have become free again in the meantime, because earlier tokens are deleted first. The last token is
-        therefore checked again.
+        A number may have become free again in the meantime, because earlier tokens are deleted first. So the new token
+        only counts if the last one is still there, and if there is no higher one.
         """
         last = max(tokens, default=0)
-        number, text = last + 1, self._text(last + 1)
+        number = last + 1
+        if self._begun is None or self._begun[0] != number:
+            self._begun = number, self._text(number)
+        text = self._begun[1]
         try:
             self._storage.create(token_name(number), text)
         except AlreadyThere:
             if not holds(self._storage, token_name(number), text):
+                self._begun = None
                 return False
         if not self._is_next(number, tokens):
             self._storage.delete(token_name(number))
+            self._begun = None
             return False
         for lower in sorted(tokens):
             self._storage.delete(token_name(lower))
         self.number, self.token, self._decided = number, Token(self._storage.url(), number, text), False
+        self._begun = None
         _held.add(self._driver)
         return True
 
     def _is_next(self, number: int, tokens: dict[int, bytes]) -> bool:
-        if number - 1 in tokens:
-            return holds(self._storage, token_name(number - 1), tokens[number - 1])
+        if number - 1 in tokens and not holds(self._storage, token_name(number - 1), tokens[number - 1]):
+            return False
         return max(self._numbers(), default=0) == number
 
     def _text(self, number: int) -> bytes:
-        return json.dumps({"number": number, **self._holder}).encode()
+        """Return the text of a token. No other claim has the same text, not even one of this driver."""
+        return json.dumps({"number": number, **self._holder, "claim": uuid4().hex}).encode()
 
     def _numbers(self) -> list[int]:
         return [number for name in self._storage.names() if (number := number_of(name)) is not None]
