@@ -65,7 +65,7 @@ def test_nothing_committed_and_no_strategy(kafka, name):
     kafka.create_topic(name)
     builder = strings(kafka, name).set_group_id(name)
     source = builder.set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build()
-    with pytest.raises(NotFound, match=f"'{name}' has committed nothing for {name}-0; give a KafkaOffsetReset"):
+    with pytest.raises(NotFound, match=f"'{name}' has committed nothing for {name}-0; set a KafkaOffsetReset"):
         collect(source)
 
 
@@ -83,7 +83,7 @@ def shortened(kafka, name):
 def test_an_offset_that_is_gone_ends_the_job_with_advice(kafka, shortened, offset):
     reader = strings(kafka, shortened).build().create_reader(Reading())
     reader.add_splits([KafkaSplit(shortened, 0, offset)])
-    with pytest.raises(OffsetOutOfRange, match=f"(?s){shortened}.*offset {offset} .*from 6 to 10.*retention"):
+    with pytest.raises(OffsetOutOfRange, match=f"(?s){shortened}.*offset to read is {offset},.*from 6 to 10.*retention"):
         read_until(reader, 1)
     reader.close()
 
@@ -113,7 +113,7 @@ def test_a_strategy_does_not_help_after_a_restore(kafka, shortened):
 
 def test_without_a_strategy_a_given_offset_must_be_there(kafka, shortened):
     start = KafkaOffsetsInitializer.offsets({KafkaTopicPartition(shortened, 0): 3}, KafkaOffsetResetStrategy.NONE)
-    with pytest.raises(OffsetOutOfRange, match="offset 3"):
+    with pytest.raises(OffsetOutOfRange, match="offset to read is 3,"):
         collect(strings(kafka, shortened).set_starting_offsets(start).build())
 
 
