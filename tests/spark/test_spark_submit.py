@@ -209,7 +209,7 @@ def test_an_interpreter_that_cannot_be_a_slot_is_named(tmp_path: Path) -> None:
         assert "spark.pyspark.python" in message, "the setting"
     assert f"'{interpreters[0]}' has no Penstock" in without[1]
     assert "with Penstock 0.0.1" in older[1]
-    assert f"no program '{missing}'" in absent[1]
+    assert f"the program '{missing}'" in absent[1]
 
 
 def _interpreter(folder: Path, has_penstock: bool, change: str) -> str:

@@ -83,7 +83,9 @@ def shortened(kafka, name):
 def test_an_offset_that_is_gone_ends_the_job_with_advice(kafka, shortened, offset):
     reader = strings(kafka, shortened).build().create_reader(Reading())
     reader.add_splits([KafkaSplit(shortened, 0, offset)])
-    with pytest.raises(OffsetOutOfRange, match=f"(?s){shortened}.*offset to read is {offset},.*from 6 to 10.*retention"):
+    with pytest.raises(
+        OffsetOutOfRange, match=f"(?s){shortened}.*offset to read is {offset},.*from 6 to 10.*retention"
+    ):
         read_until(reader, 1)
     reader.close()
 

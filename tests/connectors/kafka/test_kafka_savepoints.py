@@ -96,5 +96,5 @@ def test_what_was_deleted_while_a_job_was_stopped_is_not_skipped_silently(kafka,
         kafka.send(name, ["c", "d", "e"])
         kafka.delete_records(name, 0, 4)
         job = start(kafka, name, 1, tmp_path, savepoint)
-        with pytest.raises(OffsetOutOfRange, match=r"offset 2 .* from 4 to 5"):
+        with pytest.raises(OffsetOutOfRange, match=r"offset to read is 2,.* from 4 to 5"):
             job.get_job_execution_result().result()

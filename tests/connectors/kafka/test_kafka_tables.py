@@ -96,7 +96,7 @@ def test_a_prefix_tells_columns_of_the_key_from_those_of_the_value(kafka, topic,
         ({"key_fields": "k_id"}, "needs 'value.fields-include' = 'EXCEPT_KEY'"),
         (
             {"key_fields": "k_id;id", "value_fields__include": "EXCEPT_KEY"},
-            "begin with the prefix 'k_', but for id",
+            "begin with the prefix 'k_'; these do not: id",
         ),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_key_that_the_query_does_not_have(numbers):
 
 
 def test_partitions_of_text(numbers):
-    with pytest.raises(SchemaMismatch, match="key of whole numbers, but 'word' begins with 'w0%'"):
+    with pytest.raises(SchemaMismatch, match="key of whole numbers, but 'word' has the first value 'w0%'"):
         read_all(JdbcSource(numbers.options, "SELECT word FROM numbers", key="word", partitions=2))
 
 
