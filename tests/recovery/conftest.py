@@ -139,6 +139,7 @@ class Job:
         coordinator = self._handle.job_driver.coordinator
         self.cluster.hold_when = lambda: any(checkpoint.savepoint for checkpoint in coordinator.history)
         path: str = self.asked(None, directory).result(PATIENCE)
+        self.wait_until_held()
         self.cluster.hold_when = lambda: False
         self.cluster.crashes = dict.fromkeys(range(self.cluster.ran + 1), "before")
         self.cancel()
