@@ -15,7 +15,7 @@ from penstock.dataset.iterations.iteration_driver import IterationDriver, OrderE
 from penstock.dataset.iterations.place import Identity, Order, Place
 from penstock.dataset.operators.dataset_operator import ACCUMULATORS, DataSetOperator
 from penstock.engine.operators.operator import Operator, OperatorContext
-from penstock.engine.operators.slot_shared import forget_shared
+from penstock.engine.operators.slot_objects import forget_slot_object
 from penstock.engine.operators.sources.source_operator import (
     CHUNK_RECORDS,
     Budget,
@@ -97,7 +97,7 @@ class HeadReader(Reader):
         return None
 
     def close(self) -> None:
-        forget_shared(self._context, self._source.identity.name)
+        forget_slot_object(self._context, self._source.identity.name)
 
 
 class IterationHead(SourceOperator):

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.dataset.aggregators import Aggregator
 from penstock.engine.operators.operator import OperatorContext
-from penstock.engine.operators.slot_shared import shared
+from penstock.engine.operators.slot_objects import slot_object
 
 
 @dataclass(frozen=True)
@@ -115,4 +115,4 @@ class Identity:
 
     def place(self, context: OperatorContext) -> Place:
         """Return the state of the iteration in the slot of an operator."""
-        return shared(context, self.name, lambda: Place(self.aggregators))
+        return slot_object(context, self.name, lambda: Place(self.aggregators))

@@ -15,7 +15,7 @@ from penstock.engine.operators.feedback.feedback_queue import (
     distribute,
 )
 from penstock.engine.operators.operator import Operator, OperatorContext
-from penstock.engine.operators.slot_shared import forget_shared, shared
+from penstock.engine.operators.slot_objects import forget_slot_object, slot_object
 from penstock.engine.operators.sources.source_operator import (
     CHUNK_RECORDS,
     Budget,
@@ -114,7 +114,7 @@ class FeedbackReader(Reader):
         self._context = context
         self._has_begun = False
         self.order = FeedbackOrder(False, False)
-        self.queue = shared(context, source.edge, FeedbackQueue)
+        self.queue = slot_object(context, source.edge, FeedbackQueue)
         if position is not None:
             self.queue.restore(FeedbackRecords(*position))
 
@@ -150,7 +150,7 @@ class FeedbackReader(Reader):
         return self.queue.records()
 
     def close(self) -> None:
-        forget_shared(self._context, self._edge)
+        forget_slot_object(self._context, self._edge)
 
 
 class FeedbackHead(SourceOperator):
@@ -222,7 +222,7 @@ class FeedbackInput(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self._queue = shared(context, self.edge, FeedbackQueue)
+        self._queue = slot_object(context, self.edge, FeedbackQueue)
         restored = context.restored
         own = restored.own() if restored is not None and restored.continued else None
         if own is not None and own["ended"]:
@@ -249,7 +249,7 @@ class FeedbackSink(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self._queue = shared(context, self.edge, FeedbackQueue)
+        self._queue = slot_object(context, self.edge, FeedbackQueue)
         self._has_warned = False
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
